@@ -1,0 +1,355 @@
+"""The status of an operation's card: the first thing a person reads, and never cut.
+
+It says what is true and no more: what was done, what was not, and what nobody knows. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import assert_never
+
+from bot.card_parts import (
+    Item,
+    Literal,
+    Paragraph,
+    Piece,
+    Words,
+    excerpt,
+    literal,
+    moment,
+    one_line,
+    paragraph,
+    people,
+    person,
+    stamp,
+)
+from bot.replies import sentence
+from executor.domain.approval import Vote
+from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
+from executor.domain.ids import PrincipalId
+from executor.domain.operation import OperationStatus
+from executor.domain.payloads import JsonValue
+from executor.domain.ticket import TicketChange
+from executor.domain.transition import Reason
+from executor.engine.card_record import (
+    AttemptRecord,
+    EffectRecord,
+    OperationRecord,
+    VoteRecord,
+)
+
+LONGEST_NOTE = 500
+"""Characters that a reviewer's reason may take on a card."""
+
+LONGEST_EVIDENCE = 500
+"""Characters that the evidence of all attempts may take on a card."""
+
+LONGEST_CHANGE = 240
+"""Characters that the words of one change of the ticket may take on a card."""
+
+LONGEST_CHANGES = 700
+"""Characters that all listed changes may take on a card."""
+
+MOST_CHANGES = 3
+"""Changes of the ticket that a card lists; the newest ones."""
+
+_MOST_LINES_OF_EVIDENCE = 12
+_LONGEST_WORD_OF_EVIDENCE = 200
+
+
+def status_of(record: OperationRecord) -> tuple[Item, ...]:
+    """Say where an operation stands."""
+    match record.status:
+        case OperationStatus.AWAITING:
+            return _awaiting(record)
+        case OperationStatus.APPROVED:
+            return (_headline("Approved, not carried out yet", _approvers(record)), _use_by(record))
+        case OperationStatus.EXECUTING:
+            return (
+                _headline("Being carried out", _approvers(record)),
+                paragraph("It can no longer be stopped. ", *_effects(record)),
+                *_evidence(record),
+            )
+        case OperationStatus.SUCCEEDED:
+            return _succeeded(record)
+        case OperationStatus.FAILED:
+            return (
+                _headline("Failed: nothing was done", _approvers(record)),
+                paragraph(_because(record), *_effects(record)),
+                *_evidence(record),
+            )
+        case OperationStatus.PARTIAL | OperationStatus.COMPENSATED | OperationStatus.LEFT:
+            return _partial(record)
+        case OperationStatus.UNKNOWN:
+            return _unknown(record)
+        case OperationStatus.REJECTED:
+            return _rejected(record)
+        case OperationStatus.EXPIRED:
+            return (_headline("Expired: nothing was done"), paragraph(_because(record)))
+        case OperationStatus.SUPERSEDED:
+            return (
+                _headline("Replaced: nothing was done"),
+                paragraph("The agent has made a newer proposal. Decide on the newest card."),
+            )
+        case OperationStatus.WITHDRAWN:
+            return (_headline("Withdrawn: nothing was done"), paragraph(_because(record)))
+        case OperationStatus.STALE:
+            return _stale(record)
+        case _:
+            assert_never(record.status)
+
+
+def moved_on(record: OperationRecord) -> bool:
+    """Tell whether the ticket is known to stand at another version than the proposed one."""
+    current = record.ticket.current_version
+    return current is not None and current != record.ticket.version
+
+
+def changes(listed: tuple[TicketChange, ...]) -> Literal:
+    """List the newest changes of a ticket, with their untrusted words indented below each."""
+    lines = []
+    for change in listed[-MOST_CHANGES:]:
+        head = (
+            f"version {change.version}, {change.kind.value.replace('_', ' ')}, "
+            f"{stamp(change.happened_at)}, by {one_line(change.author, 60)}"
+        )
+        body = excerpt(change.body.strip(), LONGEST_CHANGE).text
+        lines += [head, *(f"    {line}" for line in body.split("\n"))]
+    left_out = len(listed) - MOST_CHANGES
+    if left_out > 0:
+        lines.insert(0, f"({left_out} earlier)")
+    return literal("\n".join(lines), LONGEST_CHANGES)
+
+
+def _headline(text: str, more: tuple[Piece, ...] = ()) -> Paragraph:
+    return Paragraph((Words(f"{text}. ", bold=True), *more))
+
+
+def _voters(record: OperationRecord, vote: Vote) -> list[VoteRecord]:
+    return [cast for cast in record.approval.votes if cast.vote is vote]
+
+
+def _approvers(record: OperationRecord) -> tuple[Piece, ...]:
+    voters = _voters(record, Vote.APPROVE)
+    if not voters:
+        return ()
+    names = people([cast.principal for cast in voters], record.tenant_id)
+    at = moment(voters[-1].decided_at)
+    return (Words("Approved by "), *names, Words(" at "), at, Words(". "))
+
+
+def _because(record: OperationRecord) -> str:
+    if record.reason is None:
+        return ""
+    detail = {key: value for key, value in record.detail.items() if key != "by"}
+    return f"{sentence(record.reason, detail)} "
+
+
+def _awaiting(record: OperationRecord) -> tuple[Item, ...]:
+    if moved_on(record):
+        return (
+            _headline("Out of date: it cannot be approved any more"),
+            paragraph(_versions(record), "Reject it, and the agent reads the ticket again."),
+            *_changes_since(record),
+        )
+    approval = record.approval
+    pieces: list[Piece | str] = []
+    if approval.decide_by is None:
+        pieces.append("The time to decide starts when this is shown: ")
+        pieces.append(f"{_duration(approval.decide_within_seconds)}. ")
+    else:
+        pieces += ["Decide by ", moment(approval.decide_by), ". "]
+    voters = _voters(record, Vote.APPROVE)
+    if approval.quorum > 1 or voters:
+        pieces.append(f"{len(voters)} of {approval.quorum} approvals so far")
+        if voters:
+            pieces.append(": ")
+            pieces += people([cast.principal for cast in voters], record.tenant_id)
+        pieces.append(". ")
+    return (_headline("Waiting for approval"), paragraph(*pieces))
+
+
+def _use_by(record: OperationRecord) -> Item:
+    use_by = record.approval.use_by
+    if use_by is None:
+        return paragraph()
+    return paragraph("If it is not carried out by ", moment(use_by), ", the approval expires.")
+
+
+def _succeeded(record: OperationRecord) -> tuple[Item, ...]:
+    reported = [
+        attempt.reported_at
+        for effect in record.effects
+        for attempt in effect.attempts
+        if attempt.reported_at is not None
+    ]
+    at = max(reported, default=record.ended_at)
+    when: tuple[Piece, ...] = ()
+    if at is not None:
+        when = (Words("Finished at "), moment(at), Words(". "))
+    return (
+        _headline("Done", _approvers(record)),
+        Paragraph((*when, *_effects(record))),
+        *_evidence(record),
+    )
+
+
+def _partial(record: OperationRecord) -> tuple[Item, ...]:
+    match record.status:
+        case OperationStatus.COMPENSATED:
+            title, next_step = "Done in part, then undone", ""
+        case OperationStatus.LEFT:
+            title, next_step = "Done in part, and left so", ""
+        case _:
+            title = "Done in part"
+            next_step = "Somebody has to say what shall become of the rest."
+    return (
+        _headline(title, _approvers(record)),
+        paragraph(*_effects(record), _because(record), next_step),
+        *_evidence(record),
+    )
+
+
+def _unknown(record: OperationRecord) -> tuple[Item, ...]:
+    return (
+        _headline("Not known: it may have been sent", _approvers(record)),
+        paragraph(
+            *_effects(record),
+            _because(record),
+            _how_it_is_settled(record),
+        ),
+        *_evidence(record),
+    )
+
+
+def _how_it_is_settled(record: OperationRecord) -> str:
+    """Say who finds out, as far as the providers of the effects in doubt allow."""
+    doubtful = {e.capability for e in record.effects if e.status is EffectStatus.UNKNOWN}
+    if doubtful == {Capability.KEYED}:
+        return (
+            "It may be handed over again under the same key, of which the provider takes one. "
+            "If that does not settle it, a person has to look and say what happened."
+        )
+    if Capability.OPAQUE in doubtful or not doubtful:
+        return "Nothing is sent again by itself. A person has to look and say what happened."
+    return (
+        "The provider is asked, and nothing is sent again meanwhile. "
+        "If that does not settle it, a person has to look and say what happened."
+    )
+
+
+def _rejected(record: OperationRecord) -> tuple[Item, ...]:
+    voters = _voters(record, Vote.REJECT)
+    if voters:
+        by, note = voters[-1].principal, voters[-1].note
+        when: tuple[Piece, ...] = (Words(" at "), moment(voters[-1].decided_at))
+    else:
+        by = PrincipalId(_text(record.detail.get("by")))
+        note, when = _text(record.detail.get("note")), ()
+    said = _headline(
+        "Rejected: nothing was done",
+        (Words("By "), person(by, record.tenant_id), *when, Words(". The reason:")),
+    )
+    return (said, excerpt(note, LONGEST_NOTE))
+
+
+def _stale(record: OperationRecord) -> tuple[Item, ...]:
+    title = _headline("Out of date: nothing was done", _approvers(record))
+    if record.reason is not Reason.VERSION_CHANGED:
+        return (title, paragraph(_because(record)))
+    return (
+        title,
+        paragraph(_versions(record), "Ask for a fresh proposal."),
+        *_changes_since(record),
+    )
+
+
+def _versions(record: OperationRecord) -> str:
+    looked_at = f"You looked at version {record.ticket.version}; "
+    if not moved_on(record):
+        return f"{looked_at}the ticket has changed since. "
+    return f"{looked_at}it is now {record.ticket.current_version}. "
+
+
+def _changes_since(record: OperationRecord) -> tuple[Item, ...]:
+    since = record.ticket.changes_since
+    return (changes(since),) if since else ()
+
+
+def _effects(record: OperationRecord) -> tuple[Piece, ...]:
+    return tuple(Words(f"{_effect(effect)} ") for effect in record.effects)
+
+
+def _effect(effect: EffectRecord) -> str:
+    match effect.kind:
+        case EffectKind.TICKET_CLOSE:
+            subject, done = "The ticket", "closed"
+        case EffectKind.EMAIL_SEND:
+            subject, done = "The email", "sent"
+        case _:
+            assert_never(effect.kind)
+    match effect.status:
+        case EffectStatus.PLANNED:
+            return f"{subject} is not {done} yet."
+        case EffectStatus.SKIPPED:
+            return f"{subject} was not {done}, and will not be."
+        case EffectStatus.DISPATCHED:
+            return f"{subject} is being {done}."
+        case EffectStatus.APPLIED:
+            return f"{subject} was {done}."
+        case EffectStatus.NOT_APPLIED:
+            return f"{subject} was not {done}."
+        case EffectStatus.UNKNOWN:
+            return f"{subject} may have been {done}."
+        case _:
+            assert_never(effect.status)
+
+
+def _evidence(record: OperationRecord) -> tuple[Item, ...]:
+    """Give what is known of the newest attempt of each effect and of those still in doubt."""
+    lines = [
+        line
+        for effect in record.effects
+        for attempt in effect.attempts
+        if attempt.status is AttemptStatus.UNKNOWN or attempt is effect.attempts[-1]
+        for line in _attempt(effect, attempt)
+    ]
+    if not lines:
+        return ()
+    text = "\n".join(lines[-_MOST_LINES_OF_EVIDENCE:])
+    return (paragraph("What this rests on:"), literal(text, LONGEST_EVIDENCE))
+
+
+def _attempt(effect: EffectRecord, attempt: AttemptRecord) -> list[str]:
+    """Spell one attempt's evidence, or nothing where there is none yet."""
+    lines = [
+        f"    {one_line(key, 40)}: {one_line(_spell(value), _LONGEST_WORD_OF_EVIDENCE)}"
+        for key, value in attempt.evidence.items()
+    ]
+    at = attempt.reported_at or attempt.opened_at
+    return [f"{effect.kind.value}, attempt {attempt.number}, {stamp(at)}", *lines] if lines else []
+
+
+def _spell(value: JsonValue) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value), default=str, ensure_ascii=False)
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _text(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _duration(seconds: int) -> str:
+    """Spell a whole number of seconds in the largest units that express it exactly."""
+    if seconds < 60:
+        return f"{seconds} s"
+    spelt = timedelta(seconds=seconds)
+    hours, rest = divmod(spelt.seconds, 3600)
+    minutes, left = divmod(rest, 60)
+    parts = ((spelt.days, "d"), (hours, "h"), (minutes, "min"), (left, "s"))
+    return " ".join(f"{count} {unit}" for count, unit in parts if count)

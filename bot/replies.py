@@ -1,0 +1,327 @@
+"""Every sentence that Signoff says to people: what happened, and what to do next.
+
+Nothing that a model, a customer or a provider wrote is in one of them. A sentence may stand in
+``mrkdwn``: people are mentioned by our own ids alone, everything else is a constant, a number, or a
+name of ours with ``&``, ``<`` and ``>`` escaped, as Slack asks (docs.slack.dev, formatting, 2026).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Sequence
+from typing import assert_never
+
+from executor.domain.approval import Vote
+from executor.domain.ids import PrincipalId, operation_label, run_label, slack_user
+from executor.domain.operation import OperationStatus
+from executor.domain.payloads import JsonObject
+from executor.domain.run import RunStatus
+from executor.domain.transition import Reason
+
+COMMANDS = ("start", "status", "cancel", "help")
+"""The words that may follow the slash command."""
+
+_USER_ID = re.compile(r"[UW][A-Z0-9_]{1,30}")
+_ROLES = {
+    "request": "start runs",
+    "approve": "decide",
+    "cancel": "cancel runs",
+}
+_KINDS = {"deactivated": "deactivated accounts", "bot": "bots", "guest": "guests"}
+_VERBS = {Vote.APPROVE: "approved", Vote.REJECT: "rejected"}
+
+
+def sentence(reason: Reason, detail: JsonObject) -> str:
+    """Say why something was refused or ended, and what to do next.
+
+    Used from ``detail``, where present and of the right shape: ``by`` (a principal), ``missing``
+    (a permission), ``is`` (what an identity is), ``run`` and ``operation`` (numbers).
+    """
+    match reason:
+        case Reason.NOT_PERMITTED:
+            what = _ROLES.get(str(detail.get("missing")), "do this")
+            return f"You may not {what} here. Ask whoever keeps the policy to add you."
+        case Reason.IDENTITY_UNKNOWN:
+            return "Slack has not told us yet who you are. Try again in a few seconds."
+        case Reason.IDENTITY_REFUSED:
+            who = _KINDS.get(str(detail.get("is")), "accounts of this kind")
+            return f"Slack says that {who} may not act here. Ask a full member of the workspace."
+        case Reason.OTHER_WORKSPACE:
+            return "You belong to another workspace. Ask a member of this one."
+        case Reason.OWN_REQUEST:
+            return "You asked for this, so somebody else has to approve it."
+        case Reason.LINKED_REQUEST:
+            return "You asked for the same in another run, so somebody else has to approve it."
+        case Reason.OWN_EDIT:
+            return "You edited this, so somebody else has to approve it."
+        case Reason.CONTENT_CHANGED:
+            return "The content has changed since you looked. Decide on the newest card."
+        case Reason.NOT_SHOWN:
+            return "This has not been shown in Slack yet. Wait for its card and decide there."
+        case Reason.ALREADY_VOTED:
+            return "Your vote is already recorded. Others have to decide now."
+        case Reason.ALREADY_GRANTED:
+            return f"This was already approved{_by(detail)}. Nothing more is needed."
+        case Reason.ALREADY_DENIED:
+            return f"This was already rejected{_by(detail)}. The agent may propose it anew."
+        case Reason.ALREADY_SENDING:
+            return "Too late: it is already being sent. The card will show how it ended."
+        case Reason.ALREADY_ENDED:
+            return "This has already ended. The card shows how."
+        case Reason.EXPIRED:
+            return "The time to decide is over and nothing was done. Ask for it again if needed."
+        case Reason.WITHDRAWN:
+            return "This was withdrawn because its run has ended. Nothing was done."
+        case Reason.SUPERSEDED:
+            return "A newer proposal has taken its place. Decide on the newest card."
+        case Reason.CONFLICTS_WITH:
+            other = _numbered(detail, "operation", operation_label) or "Another proposal"
+            return f"{other} already wants something else for this ticket. Decide that one first."
+        case Reason.ALREADY_DONE:
+            return "This has already been done, so it is not done again."
+        case Reason.TICKET_UNKNOWN:
+            return "There is no such ticket. Check its number."
+        case Reason.TICKET_CLOSED:
+            return "The ticket is already closed, so there is nothing to close."
+        case Reason.VERSION_NOT_READ:
+            return "The ticket's version could not be read. Try again when the desk answers."
+        case Reason.VERSION_CHANGED:
+            return "The ticket has changed since it was read. Ask for a fresh proposal."
+        case Reason.CONTENT_INVALID:
+            return "The email holds something that cannot be shown and sent unchanged."
+        case Reason.CONTENT_TOO_LONG:
+            return "The email is too long. It has to be shortened."
+        case Reason.TOOL_UNKNOWN:
+            return "The agent asked for something that does not exist here."
+        case Reason.ARGUMENTS_INVALID:
+            return "The agent's request was incomplete or wrong."
+        case Reason.RUN_ENDING:
+            return "The run is ending, so nothing new is taken on. Start a new run."
+        case Reason.LEASE_LOST:
+            return "Another worker has taken over. It goes on by itself."
+        case Reason.RUN_HELD:
+            return "The run is on hold. Nothing is done until somebody lets it go on."
+        case Reason.APPROVAL_MISSING:
+            return "There is no valid approval for it. Ask for it again."
+        case Reason.DIGEST_MISMATCH:
+            return "It was not what had been approved, so it was not sent. Tell an operator."
+        case Reason.TIME_TO_USE_OVER:
+            return "The approval was not used in time and nothing was done. Ask for it again."
+        case Reason.POLICY_CHANGED:
+            return "The policy has changed since and no longer allows it."
+        case Reason.PROVIDER_CHANGED:
+            return "The email provider has changed since the approval. Ask for a fresh proposal."
+        case Reason.REFUSED_BY_PROVIDER:
+            return "The provider refused it. Its answer tells what to correct."
+        case Reason.ATTEMPTS_EXHAUSTED:
+            return "The provider could not take it, and every try is used up. Ask again later."
+        case Reason.OUTCOME_LOST:
+            return "The provider's answer was lost. Somebody has to look whether it was sent."
+        case Reason.CANCELLED:
+            return f"The run was cancelled{_by(detail)}."
+        case Reason.COMPLETED:
+            return "The agent says that it is finished."
+        case Reason.STEP_LIMIT:
+            return "The run used up its steps. Start a new run with a smaller goal."
+        case Reason.TIME_LIMIT:
+            return "The run used up its time. Start a new run if it is still needed."
+        case Reason.BUDGET_LIMIT:
+            return "The money for this is used up. Ask whoever keeps the policy to raise the limit."
+        case Reason.REJECTION_LIMIT:
+            return "Too many proposals in a row were rejected. Start a new run with a clearer goal."
+        case Reason.TOOL_ERROR_LIMIT:
+            return "Too many of the agent's requests in a row failed. Start a new run."
+        case Reason.REPEATED_PROPOSAL:
+            return "The agent kept proposing the same thing. Start a new run with a clearer goal."
+        case Reason.MODEL_FAILED:
+            return "The language model could not be reached. Start a new run later."
+        case Reason.MODEL_SILENT:
+            return "The language model gave no usable answer. Start a new run."
+        case Reason.QUEUE_FULL:
+            return "Too many runs are waiting already. Try again when one of them has ended."
+        case Reason.RUN_UNKNOWN:
+            return f"There is no such run. {_hint('status')} lists the runs."
+        case Reason.ALREADY_STARTED:
+            run = _numbered(detail, "run", run_label) or "The run"
+            return f"{run} was already started by this request. Nothing was started twice."
+        case _:
+            assert_never(reason)
+
+
+def recorded(vote: Vote, operation: int, *, still_needed: int) -> str:
+    """Confirm a vote that is stored; ``still_needed`` counts the approvals that are missing."""
+    said = f"Recorded: you {_VERBS[vote]} {operation_label(operation)}."
+    if vote is Vote.REJECT:
+        return f"{said} Nothing will be sent, and the agent is told why."
+    if still_needed > 0:
+        return f"{said} It needs {still_needed} more {_plural(still_needed, 'approval')}."
+    return f"{said} The card will show what came of it."
+
+
+def already_decided(vote: Vote, operation: int, by: PrincipalId) -> str:
+    """Tell that somebody, perhaps the same person, decided before this click."""
+    return f"{operation_label(operation)} was already {_VERBS[vote]} by {mention(by)}."
+
+
+def not_confirmed() -> str:
+    """Tell that a click may have been recorded or not."""
+    return "Not confirmed: your click may have been recorded or not. The card will show it."
+
+
+def database_away() -> str:
+    """Tell that a click was not recorded."""
+    return "Nothing was recorded: our database is away. Wait a minute and click again."
+
+
+def outdated_card() -> str:
+    """Tell that the button belongs to no card that we know, or to an old drawing of one."""
+    return "Nothing was recorded: this card is out of date. Use the newest card."
+
+
+def started(run: int) -> str:
+    """Confirm a run that is stored."""
+    return f"Started {run_label(run)}. {_hint(f'status {run_label(run)}')} shows how it is going."
+
+
+def status_line(run: int, status: RunStatus, waiting_operations: Sequence[int] = ()) -> str:
+    """Say where a run stands, and which operations people have to decide."""
+    line = f"{run_label(run)}: {run_state(status)}"
+    if waiting_operations:
+        names = ", ".join(operation_label(number) for number in waiting_operations)
+        line += f"; waits for a decision on {names}"
+    return f"{line}."
+
+
+def no_runs() -> str:
+    """Say that there is nothing to list."""
+    return f"There are no runs. {_hint('start')} and a goal start one."
+
+
+def cancelled(run: int) -> str:
+    """Confirm a cancel that came before anything was sent."""
+    return f"Cancelled {run_label(run)}. What was not sent yet will not be sent."
+
+
+def cancelled_too_late(run: int) -> str:
+    """Confirm a cancel that came after something was sent."""
+    return (
+        f"Cancelling {run_label(run)}, but something is already being sent and cannot be called "
+        "back. The card will show how it ended."
+    )
+
+
+def run_unknown() -> str:
+    """Say that no run has that number."""
+    return sentence(Reason.RUN_UNKNOWN, {})
+
+
+def unknown_command(word: str) -> str:
+    """Answer a word that is no command; the word itself, being untrusted, is not repeated."""
+    near = difflib.get_close_matches(word.lower()[:20], COMMANDS, n=1)
+    if near:
+        return f"There is no such command. Did you mean {_hint(near[0])}?"
+    return f"There is no such command.\n{help_text()}"
+
+
+def help_text() -> str:
+    """List the commands."""
+    return "\n".join(
+        (
+            f"{_hint('start')} and a goal: start a run, for example: close ticket 4101",
+            f"{_hint('status')}: list the runs; with run_7: show that one",
+            f"{_hint('cancel')} run_7: stop a run before it sends anything more",
+            f"{_hint('help')}: show this",
+        )
+    )
+
+
+def mention(principal: PrincipalId) -> str:
+    """Name a principal in ``mrkdwn``: a Slack user by a mention, all others by their escaped id."""
+    user = slack_user(principal)
+    if user is not None and _USER_ID.fullmatch(user[1]):
+        return f"<@{user[1]}>"
+    return escape_mrkdwn(principal)
+
+
+def escape_mrkdwn(text: str) -> str:
+    """Escape exactly what Slack asks for in ``mrkdwn`` and ``text``."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def run_state(status: RunStatus) -> str:
+    """Say in one phrase where a run stands."""
+    match status:
+        case RunStatus.QUEUED:
+            return "waiting for its turn"
+        case RunStatus.RUNNING:
+            return "working"
+        case RunStatus.WAITING:
+            return "waiting"
+        case RunStatus.PAUSED:
+            return "on hold"
+        case RunStatus.CANCELLING:
+            return "being cancelled"
+        case RunStatus.SUCCEEDED:
+            return "finished"
+        case RunStatus.FAILED:
+            return "ended without finishing"
+        case RunStatus.CANCELLED:
+            return "cancelled"
+        case _:
+            assert_never(status)
+
+
+def operation_state(status: OperationStatus) -> str:
+    """Say in one phrase where an operation stands."""
+    match status:
+        case OperationStatus.AWAITING:
+            return "waiting for a decision"
+        case OperationStatus.APPROVED:
+            return "approved, not carried out yet"
+        case OperationStatus.EXECUTING:
+            return "being carried out"
+        case OperationStatus.SUCCEEDED:
+            return "done"
+        case OperationStatus.FAILED:
+            return "failed, nothing was done"
+        case OperationStatus.PARTIAL:
+            return "done in part"
+        case OperationStatus.UNKNOWN:
+            return "may have been sent, not known yet"
+        case OperationStatus.REJECTED:
+            return "rejected"
+        case OperationStatus.EXPIRED:
+            return "expired"
+        case OperationStatus.SUPERSEDED:
+            return "replaced by a newer proposal"
+        case OperationStatus.WITHDRAWN:
+            return "withdrawn"
+        case OperationStatus.STALE:
+            return "out of date, nothing was done"
+        case OperationStatus.COMPENSATED:
+            return "done in part, then undone"
+        case OperationStatus.LEFT:
+            return "done in part, left as it is"
+        case _:
+            assert_never(status)
+
+
+def _by(detail: JsonObject) -> str:
+    by = detail.get("by")
+    return f" by {mention(PrincipalId(by))}" if isinstance(by, str) and by else ""
+
+
+def _numbered(detail: JsonObject, key: str, label: Callable[[int], str]) -> str | None:
+    number = detail.get(key)
+    if isinstance(number, bool) or not isinstance(number, int):
+        return None
+    return label(number)
+
+
+def _hint(words: str) -> str:
+    return f"`/signoff {words}`"
+
+
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else f"{word}s"

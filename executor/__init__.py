@@ -1,0 +1,1 @@
+"""The authority: it records, decides and acts, and knows nothing of Slack."""

@@ -1,0 +1,1 @@
+"""The outside behind the ports; each adapter declares what its provider lets us conclude."""

@@ -1,0 +1,1 @@
+"""Mail providers: each hands one frozen email over, once, and says what the answer proves."""

@@ -1,0 +1,3 @@
+"""Language models."""
+
+from __future__ import annotations

@@ -1,0 +1,211 @@
+"""The approval: a request for consent to one digest, decided by people's votes.
+
+The time to decide starts when the card is shown, never before; the time to use starts when the
+quorum is reached. One person counts once; one rejection ends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Union, assert_never
+
+from executor.domain.ids import ApprovalId, OperationId, PrincipalId
+from executor.domain.transition import BORN, NoChange, Reason, Refused, Transition
+
+
+class ApprovalStatus(StrEnum):
+    """Where an approval stands."""
+
+    OPEN = "open"
+    GRANTED = "granted"
+    DENIED = "denied"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    VOID = "void"
+    CONSUMED = "consumed"
+
+
+EDGES: frozenset[tuple[str, str]] = frozenset(
+    {(BORN, "open")}
+    | {("open", target) for target in ("granted", "denied", "expired", "withdrawn", "void")}
+    | {("granted", target) for target in ("consumed", "expired", "void", "withdrawn")}
+)
+
+
+class Vote(StrEnum):
+    """What a person can say."""
+
+    APPROVE = "approve"
+    REJECT = "reject"
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What a decision about an approval needs to know; ``votes`` maps each voter to the vote."""
+
+    id: ApprovalId
+    operation_id: OperationId
+    status: ApprovalStatus
+    digest: bytes
+    content_revision: int
+    quorum: int
+    decide_within: timedelta
+    use_within: timedelta
+    presented_at: datetime | None = None
+    decide_by: datetime | None = None
+    use_by: datetime | None = None
+    votes: tuple[tuple[PrincipalId, Vote], ...] = ()
+    seq: int = 1
+
+    def vote_of(self, principal: PrincipalId) -> Vote | None:
+        """Return what this person said, if anything."""
+        return dict(self.votes).get(principal)
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """A card with exactly this content stands in Slack (T2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class VoteCast:
+    """One person's vote on the digest and content revision that the person was shown.
+
+    ``objection`` is why this person may not decide, worked out by the caller from the policy, the
+    requesters and the identity; it is asked only where the approval could still be decided.
+    """
+
+    principal: PrincipalId
+    vote: Vote
+    digest: bytes
+    content_revision: int
+    note: str
+    objection: Refused | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """Somebody looked at the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationEnded:
+    """The operation can no longer act: ``withdrawn`` with its run, else ``void``."""
+
+    withdrawn: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """The operation opened under this approval."""
+
+
+Event = Union[Presented, VoteCast, TimePassed, OperationEnded, Used]
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The approval as it is now; ``transition`` is ``None`` where only a fact was added to it."""
+
+    approval: Approval
+    transition: Transition[ApprovalStatus] | None
+
+
+Decision = Union[Moved, NoChange, Refused]
+
+
+def decide(approval: Approval, event: Event, *, now: datetime) -> Decision:
+    """Decide what an event does; ``now`` is the database's time, read after the locks."""
+    match event:
+        case Presented():
+            if approval.status is not ApprovalStatus.OPEN or approval.presented_at is not None:
+                return NoChange()
+            shown = replace(approval, presented_at=now, decide_by=now + approval.decide_within)
+            return Moved(shown, None)
+        case VoteCast():
+            return _vote(approval, event, now)
+        case TimePassed():
+            return _expire(approval, now)
+        case OperationEnded(withdrawn=withdrawn):
+            target = ApprovalStatus.WITHDRAWN if withdrawn else ApprovalStatus.VOID
+            if approval.status in (ApprovalStatus.OPEN, ApprovalStatus.GRANTED):
+                return _move(approval, target, "operation_ended")
+            return NoChange()
+        case Used():
+            if approval.status is not ApprovalStatus.GRANTED:
+                return Refused(Reason.APPROVAL_MISSING)
+            if approval.use_by is None or now >= approval.use_by:
+                return Refused(Reason.TIME_TO_USE_OVER)
+            return _move(approval, ApprovalStatus.CONSUMED, "used")
+        case _:
+            assert_never(event)
+
+
+def _vote(approval: Approval, event: VoteCast, now: datetime) -> Decision:
+    if approval.status is not ApprovalStatus.OPEN:
+        if approval.vote_of(event.principal) is event.vote:
+            return NoChange(_refusal_for(approval.status))
+        return Refused(_refusal_for(approval.status))
+    if event.objection is not None:
+        return event.objection
+    if event.digest != approval.digest or event.content_revision != approval.content_revision:
+        return Refused(Reason.CONTENT_CHANGED)
+    if approval.presented_at is None or approval.decide_by is None:
+        return Refused(Reason.NOT_SHOWN)
+    if now >= approval.decide_by:
+        return Refused(Reason.EXPIRED)
+    earlier = approval.vote_of(event.principal)
+    if earlier is event.vote:
+        return NoChange(Reason.ALREADY_VOTED)
+    if earlier is not None and event.vote is Vote.APPROVE:
+        return Refused(Reason.ALREADY_VOTED)
+    voted = replace(
+        approval,
+        votes=(
+            *(pair for pair in approval.votes if pair[0] != event.principal),
+            (event.principal, event.vote),
+        ),
+    )
+    if event.vote is Vote.REJECT:
+        return _move(voted, ApprovalStatus.DENIED, "rejected")
+    if sum(1 for _, vote in voted.votes if vote is Vote.APPROVE) >= approval.quorum:
+        granted = replace(voted, use_by=now + approval.use_within)
+        return _move(granted, ApprovalStatus.GRANTED, "quorum_reached")
+    return Moved(voted, None)
+
+
+def _expire(approval: Approval, now: datetime) -> Decision:
+    over = {
+        ApprovalStatus.OPEN: approval.decide_by,
+        ApprovalStatus.GRANTED: approval.use_by,
+    }.get(approval.status)
+    if over is None or now < over:
+        return NoChange()
+    return _move(approval, ApprovalStatus.EXPIRED, "time_passed")
+
+
+def _move(approval: Approval, target: ApprovalStatus, event: str) -> Moved:
+    transition = Transition(approval.status, target, event)
+    return Moved(replace(approval, status=target, seq=approval.seq + 1), transition)
+
+
+def _refusal_for(status: ApprovalStatus) -> Reason:
+    match status:
+        case ApprovalStatus.OPEN:
+            return Reason.ALREADY_VOTED
+        case ApprovalStatus.GRANTED:
+            return Reason.ALREADY_GRANTED
+        case ApprovalStatus.CONSUMED:
+            return Reason.ALREADY_SENDING
+        case ApprovalStatus.DENIED:
+            return Reason.ALREADY_DENIED
+        case ApprovalStatus.EXPIRED:
+            return Reason.EXPIRED
+        case ApprovalStatus.WITHDRAWN:
+            return Reason.WITHDRAWN
+        case ApprovalStatus.VOID:
+            return Reason.SUPERSEDED
+        case _:
+            assert_never(status)

@@ -1,0 +1,129 @@
+"""Money held before a call, charged to the actual, released only when proved unspent.
+
+``spent + held + asked <= limit`` for the run and for the tenant's day at every admission. What is
+not known stays counted. Amounts are whole micro-dollars.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Union, assert_never
+from zoneinfo import ZoneInfo
+
+from executor.domain.transition import BORN, NoChange, Reason, Refused, Transition
+
+
+class ReservationStatus(StrEnum):
+    """Where a reservation stands; past its deadline a held one becomes unknown, never voided."""
+
+    HELD = "held"
+    SETTLED = "settled"
+    VOIDED = "voided"
+    UNKNOWN = "unknown"
+
+
+EDGES: frozenset[tuple[str, str]] = frozenset(
+    {
+        (BORN, "held"),
+        ("held", "settled"),
+        ("held", "voided"),
+        ("held", "unknown"),
+        ("unknown", "settled"),
+        ("unknown", "voided"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a run, or a tenant's day, may spend, has spent and holds."""
+
+    limit_microusd: int
+    spent_microusd: int
+    held_microusd: int
+
+    @property
+    def left_microusd(self) -> int:
+        """What can still be reserved; never below zero, also after an overrun."""
+        return max(0, self.limit_microusd - self.spent_microusd - self.held_microusd)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The reservation fits; both accounts as they are with it."""
+
+    run: Account
+    day: Account
+
+
+def reserve(run: Account, day: Account, asked_microusd: int) -> Admitted | Refused:
+    """Admit a reservation against the run and the tenant's day, or say which limit refuses it."""
+    for scope, account in (("run", run), ("day", day)):
+        if asked_microusd > account.left_microusd:
+            return Refused(
+                Reason.BUDGET_LIMIT,
+                {
+                    "limit": scope,
+                    "asked_microusd": asked_microusd,
+                    "left_microusd": account.left_microusd,
+                    "limit_microusd": account.limit_microusd,
+                },
+            )
+    return Admitted(_hold(run, asked_microusd), _hold(day, asked_microusd))
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """The actual cost is known."""
+
+    actual_microusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class Void:
+    """It is proved that nothing was spent."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoseSight:
+    """The call ended without telling what it cost, or its deadline passed."""
+
+
+Event = Union[Settle, Void, LoseSight]
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """How both accounts change: what leaves ``held`` and what is added to ``spent``."""
+
+    transition: Transition[ReservationStatus]
+    released_microusd: int
+    spent_microusd: int
+
+
+def decide(status: ReservationStatus, amount_microusd: int, event: Event) -> Charge | NoChange:
+    """Decide what an event does to a reservation of ``amount_microusd``."""
+    match event:
+        case Settle(actual_microusd=actual):
+            target, released, spent = ReservationStatus.SETTLED, amount_microusd, actual
+        case Void():
+            target, released, spent = ReservationStatus.VOIDED, amount_microusd, 0
+        case LoseSight():
+            target, released, spent = ReservationStatus.UNKNOWN, 0, 0
+        case _:
+            assert_never(event)
+    if (status.value, target.value) not in EDGES:
+        return NoChange()
+    detail = {"amount_microusd": amount_microusd, "spent_microusd": spent}
+    return Charge(Transition(status, target, target.value, detail=detail), released, spent)
+
+
+def budget_day(now: datetime, timezone: str) -> date:
+    """Name the tenant's calendar day that a moment of the database's clock belongs to."""
+    return now.astimezone(ZoneInfo(timezone)).date()
+
+
+def _hold(account: Account, amount: int) -> Account:
+    return replace(account, held_microusd=account.held_microusd + amount)

@@ -1,0 +1,120 @@
+"""The intent: the frozen, canonical content of an operation, and what makes two proposals the same.
+
+Two digests must not be mixed. ``digest`` covers the whole intent, who asked and under which policy
+included; it is what an approval consents to. ``content_digest`` leaves those two out: it is what two
+proposals of different runs are compared by when they name the same intent key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from executor.domain.effect import Capability, EffectKind
+from executor.domain.email import EmailContent
+from executor.domain.ids import EffectId, PrincipalId, TenantId
+from executor.domain.payloads import JsonObject, JsonValue, canonical, digest
+
+CLOSE_TICKET = "close_ticket"
+_ABOUT_THE_ASKING = frozenset({"requested_by", "policy_version"})
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEffect:
+    """One ordered part of an operation, with the bytes that will leave.
+
+    ``payload`` of an email is the whole MIME message without its ``Date``; ``envelope`` is
+    ``{"from": "…", "to": ["…"]}``. A transactional effect has its canonical JSON as payload.
+    """
+
+    id: EffectId
+    kind: EffectKind
+    capability: Capability
+    provider: str
+    payload: bytes
+    envelope: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What would happen, exactly."""
+
+    kind: str
+    key: str
+    document: JsonObject
+    effects: tuple[PlannedEffect, ...]
+
+    @property
+    def canonical(self) -> bytes:
+        """The document in canonical form; what is stored and digested."""
+        return canonical(self.document)
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 over the whole document."""
+        return hashlib.sha256(self.canonical).digest()
+
+    @property
+    def content_digest(self) -> bytes:
+        """SHA-256 over the document without who asked and under which policy."""
+        return content_digest(self.document)
+
+
+def content_digest(document: Mapping[str, JsonValue]) -> bytes:
+    """Digest what two proposals are compared by."""
+    return digest({k: v for k, v in document.items() if k not in _ABOUT_THE_ASKING})
+
+
+def close_key(desk: str, ticket_id: str, episode: int) -> str:
+    """Name the closing of one ticket in one of its episodes."""
+    return f"close:{desk}:{ticket_id}:{episode}"
+
+
+def message_id(key: str, content: JsonObject, tenant: TenantId, sender_domain: str) -> str:
+    """Derive a Message-ID from what is sent and why, so that equal proposals stay equal."""
+    name = digest({"tenant": tenant, "key": key, "content": content}).hex()[:40]
+    return f"<{name}@{sender_domain}>"
+
+
+def closing_document(
+    *,
+    tenant: TenantId,
+    requested_by: PrincipalId,
+    policy_version: str,
+    desk: str,
+    ticket_id: str,
+    ticket_version: int,
+    ticket_subject: str,
+    email: EmailContent,
+    provider: str,
+    payload: bytes,
+    templates: Mapping[str, str],
+) -> JsonObject:
+    """Compose the document of *close this ticket and send this email*.
+
+    ``templates`` maps each template's name to the SHA-256 (hex) of its source.
+    """
+    return {
+        "schema": 1,
+        "kind": CLOSE_TICKET,
+        "tenant": tenant,
+        "requested_by": requested_by,
+        "policy_version": policy_version,
+        "ticket": {
+            "desk": desk,
+            "id": ticket_id,
+            "version": ticket_version,
+            "subject": ticket_subject,
+        },
+        "effects": [
+            {"kind": EffectKind.TICKET_CLOSE.value, "desk": desk, "ticket": ticket_id},
+            {
+                "kind": EffectKind.EMAIL_SEND.value,
+                "provider": provider,
+                "email": email.as_json(),
+                "payload_sha256": hashlib.sha256(payload).hexdigest(),
+            },
+        ],
+        "templates": dict(templates),
+    }

@@ -1,0 +1,60 @@
+"""JSON as the executor stores and digests it: RFC 8785 canonical form, and what may not be in it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Union
+
+import rfc8785
+
+from executor.domain.errors import InvalidContent
+
+JsonValue = Union[None, bool, int, float, str, Sequence["JsonValue"], Mapping[str, "JsonValue"]]
+JsonObject = Mapping[str, JsonValue]
+
+
+def canonical(value: JsonValue) -> bytes:
+    """Spell a JSON value in its one canonical form (RFC 8785).
+
+    Integers beyond 2**53 - 1 and lone surrogates have no canonical form: ``InvalidContent``.
+    """
+    try:
+        return rfc8785.dumps(_plain(value))
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError) as error:
+        raise InvalidContent(
+            "payload", f"it has no canonical JSON form ({error})", "Send plain text and integers."
+        ) from error
+
+
+def digest(value: JsonValue) -> bytes:
+    """Return the SHA-256 (32 bytes) over the canonical form."""
+    return hashlib.sha256(canonical(value)).digest()
+
+
+def storable_text(text: str) -> str:
+    """Replace what PostgreSQL's jsonb cannot hold (NUL, lone surrogates) by U+FFFD.
+
+    For untrusted text that is only recorded. Content that is to be approved is refused instead.
+    """
+    return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def storable(value: JsonValue) -> JsonValue:
+    """Apply ``storable_text`` to every string and key of a JSON value."""
+    if isinstance(value, str):
+        return storable_text(value)
+    if isinstance(value, Mapping):
+        return {storable_text(key): storable(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [storable(item) for item in value]
+    return value
+
+
+def _plain(value: JsonValue) -> JsonValue:
+    """Turn mappings and sequences into the dicts and lists that rfc8785 knows."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_plain(item) for item in value]
+    return value

@@ -1,0 +1,117 @@
+"""What a decision about a machine can be: a transition, no change, or a refusal; never an exception.
+
+Every machine (run, operation, effect, attempt, approval, reservation) decides with a pure, total
+``decide(state, event, *, now)`` and ends in ``assert_never``. The store applies a transition only
+where the row still is in its source; the edge table refuses every edge that is not in ``EDGES``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+from executor.domain.payloads import JsonObject
+
+BORN = "born"
+"""The source of a record's first journal row."""
+
+
+class Machine(StrEnum):
+    """The machines whose history the journal holds."""
+
+    RUN = "run"
+    OPERATION = "operation"
+    EFFECT = "effect"
+    ATTEMPT = "attempt"
+    APPROVAL = "approval"
+    RESERVATION = "reservation"
+
+
+class Reason(StrEnum):
+    """Why something was refused or ended; each has a sentence for people in ``bot/replies.py``."""
+
+    # Deciding (T3).
+    NOT_PERMITTED = "not_permitted"
+    IDENTITY_UNKNOWN = "identity_unknown"
+    IDENTITY_REFUSED = "identity_refused"
+    OTHER_WORKSPACE = "other_workspace"
+    OWN_REQUEST = "own_request"
+    LINKED_REQUEST = "linked_request"
+    OWN_EDIT = "own_edit"
+    CONTENT_CHANGED = "content_changed"
+    NOT_SHOWN = "not_shown"
+    ALREADY_VOTED = "already_voted"
+    ALREADY_GRANTED = "already_granted"
+    ALREADY_DENIED = "already_denied"
+    ALREADY_SENDING = "already_sending"
+    ALREADY_ENDED = "already_ended"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+    SUPERSEDED = "superseded"
+    # Accepting (T1).
+    CONFLICTS_WITH = "conflicts_with"
+    ALREADY_DONE = "already_done"
+    TICKET_UNKNOWN = "ticket_unknown"
+    TICKET_CLOSED = "ticket_closed"
+    VERSION_NOT_READ = "version_not_read"
+    VERSION_CHANGED = "version_changed"
+    CONTENT_INVALID = "content_invalid"
+    CONTENT_TOO_LONG = "content_too_long"
+    TOOL_UNKNOWN = "tool_unknown"
+    ARGUMENTS_INVALID = "arguments_invalid"
+    RUN_ENDING = "run_ending"
+    # Opening (T4) and after it.
+    LEASE_LOST = "lease_lost"
+    RUN_HELD = "run_held"
+    APPROVAL_MISSING = "approval_missing"
+    DIGEST_MISMATCH = "digest_mismatch"
+    TIME_TO_USE_OVER = "time_to_use_over"
+    POLICY_CHANGED = "policy_changed"
+    PROVIDER_CHANGED = "provider_changed"
+    REFUSED_BY_PROVIDER = "refused_by_provider"
+    ATTEMPTS_EXHAUSTED = "attempts_exhausted"
+    OUTCOME_LOST = "outcome_lost"
+    # Runs.
+    CANCELLED = "cancelled"
+    COMPLETED = "completed"
+    STEP_LIMIT = "step_limit"
+    TIME_LIMIT = "time_limit"
+    BUDGET_LIMIT = "budget_limit"
+    REJECTION_LIMIT = "rejection_limit"
+    TOOL_ERROR_LIMIT = "tool_error_limit"
+    REPEATED_PROPOSAL = "repeated_proposal"
+    MODEL_FAILED = "model_failed"
+    MODEL_SILENT = "model_silent"
+    QUEUE_FULL = "queue_full"
+    RUN_UNKNOWN = "run_unknown"
+    ALREADY_STARTED = "already_started"
+
+
+StatusT = TypeVar("StatusT", bound=StrEnum)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition(Generic[StatusT]):
+    """A move of one record from ``source`` to ``target``, with what the journal keeps of it."""
+
+    source: StatusT
+    target: StatusT
+    event: str
+    reason: Reason | None = None
+    detail: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NoChange:
+    """The honest answer to a duplicate: the record already says so."""
+
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A business no, with a reason that a person reads and what the sentence needs."""
+
+    reason: Reason
+    detail: JsonObject = field(default_factory=dict)

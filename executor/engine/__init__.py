@@ -1,0 +1,1 @@
+"""The use cases: lock, decide, apply, commit; and only then act."""

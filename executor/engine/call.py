@@ -1,0 +1,135 @@
+"""The call: the frozen bytes leave outside any transaction, before the attempt's deadline, once.
+
+Right before the first byte the attempt is read again, and the deadline is compared on three clocks: the
+database's, this host's wall clock, and a clock that went on while the machine was suspended. What was
+never sent is reported as such, for that is proof.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+
+from executor.domain.effect import AttemptStatus, Outcome, OutcomeKind
+from executor.domain.errors import CommitUnknown, Corrupt, DatabaseUnavailable
+from executor.domain.frozen_email import with_date
+from executor.engine.engine import Engine
+from executor.engine.failpoint import CALL, Side, point
+from executor.engine.leases import Keeper
+from executor.engine.opening import Claim, Opened
+from executor.engine.ports import MailPort, OutgoingMail
+from executor.engine.report import Report, report
+from executor.store import effects
+
+_log = logging.getLogger(__name__)
+
+REPORT_TRIES = 30
+LONGEST_REPORT_DELAY_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The moment before which the first byte must leave, on this host's clocks.
+
+    Both count from before the opening was sent, so that a slow COMMIT cannot stretch them.
+    """
+
+    boottime: float
+    seconds: float
+
+
+def deadline_from(engine: Engine, asked_at_boottime: float) -> Deadline:
+    """Count an attempt's deadline from before its opening was sent."""
+    seconds = engine.durations.first_byte_seconds
+    return Deadline(asked_at_boottime + seconds, seconds)
+
+
+async def call(
+    engine: Engine,
+    mail: MailPort,
+    claim: Claim,
+    keeper: Keeper,
+    opened: Opened,
+    deadline: Deadline,
+) -> None:
+    """Send an opened attempt once and report what came of it.
+
+    Cancellation leaves the attempt open: the reconciler concludes it after its last moment.
+    """
+    too_late = await _objection(engine, claim, keeper, opened, deadline)
+    if too_late is not None:
+        outcome = Outcome(
+            OutcomeKind.NOT_APPLIED, {"phase": "never_left", "problem": too_late}, retryable=True
+        )
+    else:
+        await engine.failpoints.reach(point(CALL, Side.BEFORE))
+        outcome = await mail.send(_mail(opened))
+        await engine.failpoints.reach(point(CALL, Side.AFTER))
+    await report_until_stored(
+        engine, Report(claim.key, opened.attempt.id, outcome, claim.owner)
+    )
+
+
+def _mail(opened: Opened) -> OutgoingMail:
+    """Take the stored bytes, compared with their digest, with the date of the first attempt."""
+    effect, attempt = opened.effect, opened.attempt
+    if hashlib.sha256(effect.payload).digest() != effect.payload_digest:
+        raise Corrupt(f"the payload of effect {effect.id} is not what was approved")
+    recipients = effect.envelope["to"]
+    assert isinstance(recipients, list | tuple)
+    return OutgoingMail(
+        str(effect.envelope["from"]),
+        tuple(str(to) for to in recipients),
+        with_date(effect.payload, effect.first_attempt_at or attempt.opened_at),
+        effect.idempotency_key,
+    )
+
+
+async def _objection(
+    engine: Engine, claim: Claim, keeper: Keeper, opened: Opened, deadline: Deadline
+) -> str | None:
+    """Say why the first byte may not leave any more, or ``None``."""
+    try:
+        async with engine.database.transaction() as conn:
+            look = await effects.last_look(conn, claim.key[0], opened.attempt.id)
+    except (DatabaseUnavailable, CommitUnknown) as error:
+        return f"the attempt could not be read again: {error}"
+    if look is None or look.status is not AttemptStatus.DISPATCHED:
+        return "the attempt is not open any more"
+    if look.epoch != claim.epoch or (look.lease_owner, look.lease_epoch) != (
+        claim.owner,
+        claim.epoch,
+    ):
+        return "the lease was lost"
+    boottime = engine.clock.boottime()
+    if not keeper.trusted():
+        return "the lease could not be trusted any more"
+    if look.now >= look.deadline_at or boottime >= deadline.boottime:
+        return "its deadline had passed"
+    allowance = timedelta(seconds=engine.durations.clock_allowance_seconds)
+    if engine.clock.wall() >= opened.attempt.deadline_at + allowance:
+        return "its deadline had passed on this host's clock"
+    return None
+
+
+async def report_until_stored(engine: Engine, item: Report) -> None:
+    """Report a fact again and again while the database is away; reporting twice is harmless.
+
+    Gives up after ``REPORT_TRIES``: then the reconciler concludes what is known without it.
+    """
+    delay = 0.1
+    for _ in range(REPORT_TRIES):
+        try:
+            await report(engine, [item])
+        except (DatabaseUnavailable, CommitUnknown) as error:
+            _log.warning("attempt %s: its outcome is not stored yet: %s", item.attempt_id, error)
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, LONGEST_REPORT_DELAY_SECONDS)
+        else:
+            return
+    _log.error(
+        "attempt %s: its outcome %s could not be stored", item.attempt_id, item.outcome.kind
+    )

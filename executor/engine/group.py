@@ -1,0 +1,81 @@
+"""Concurrent callers join the group that forms while the previous commit is in flight.
+
+One item is a group of one. A caller that is cancelled or times out never cancels its group: what it
+asked for may be committed all the same. A group that the database refuses is tried again item by
+item, so that one bad item costs only itself; a group whose COMMIT is unknown is not, for each of its
+items has to be read back first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from executor.domain.errors import CommitUnknown, Conflict, Corrupt, InvalidContent
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+_ONE_BAD_ITEM = (Conflict, Corrupt, InvalidContent)
+
+
+class Group(Generic[ItemT, ResultT]):
+    """Runs ``apply`` over whatever was asked for meanwhile, at most ``most`` items at once.
+
+    ``apply`` takes items and returns one result an item, in order, from one transaction.
+    """
+
+    def __init__(
+        self, apply: Callable[[Sequence[ItemT]], Awaitable[Sequence[ResultT]]], *, most: int = 200
+    ) -> None:
+        self._apply = apply
+        self._most = most
+        self._waiting: list[tuple[ItemT, asyncio.Future[ResultT]]] = []
+        self._running: asyncio.Task[None] | None = None
+
+    async def submit(self, item: ItemT) -> ResultT:
+        """Join the next group and return this item's own result, or raise its own error."""
+        answer: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, answer))
+        if self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run(), name="group")
+        return await answer
+
+    async def idle(self) -> None:
+        """Wait until everything that was submitted has been answered."""
+        while self._running is not None and not self._running.done():
+            await asyncio.wait({self._running})
+
+    async def _run(self) -> None:
+        while self._waiting:
+            group, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
+            await self._run_group(group)
+
+    async def _run_group(self, group: list[tuple[ItemT, asyncio.Future[ResultT]]]) -> None:
+        try:
+            results = await self._apply([item for item, _ in group])
+        except CommitUnknown as error:
+            _fail(group, error)
+        except _ONE_BAD_ITEM as error:
+            if len(group) == 1:
+                _fail(group, error)
+                return
+            for pair in group:
+                await self._run_group([pair])
+        except Exception as error:  # noqa: BLE001 - each caller gets it; the group itself goes on
+            _fail(group, error)
+        except asyncio.CancelledError:
+            for _, answer in group:
+                answer.cancel()
+            raise
+        else:
+            for (_, answer), result in zip(group, results, strict=True):
+                if not answer.done():
+                    answer.set_result(result)
+
+
+def _fail(group: Sequence[tuple[object, asyncio.Future[ResultT]]], error: Exception) -> None:
+    for _, answer in group:
+        if not answer.done():
+            answer.set_exception(error)

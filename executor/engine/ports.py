@@ -1,0 +1,146 @@
+"""The ports through which the engine reaches outside; adapters implement them.
+
+An adapter makes exactly one request per call, never retries, and decides itself what an answer
+proves. The engine never calls a port inside a transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from executor.domain.effect import Capability, Outcome
+from executor.domain.payloads import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingMail:
+    """The stored bytes of one email and its envelope, ready to leave.
+
+    ``mime`` is the whole message with its ``Date``; ``idempotency_key`` names the effect towards
+    providers that take keys.
+    """
+
+    envelope_from: str
+    envelope_to: tuple[str, ...]
+    mime: bytes
+    idempotency_key: str
+
+
+class MailPort(Protocol):
+    """One mail provider account."""
+
+    @property
+    def provider(self) -> str:
+        """Name of the provider and account, as it stands in intents, e.g. ``smtp:127.0.0.1:25``."""
+
+    @property
+    def capability(self) -> Capability:
+        """What an attempt whose answer was lost lets us conclude."""
+
+    @property
+    def longest_request_seconds(self) -> float:
+        """Upper bound of one ``send``, which it enforces itself."""
+
+    @property
+    def promise(self) -> str:
+        """One sentence for the card: what this provider lets us promise."""
+
+    async def send(self, mail: OutgoingMail) -> Outcome:
+        """Hand the mail over once; every way this can end is an ``Outcome``, but cancellation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """What the model asked for in one step; untrusted. ``id`` may repeat, even in one reply."""
+
+    id: str
+    name: str
+    arguments: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """One reply: text, tool calls, or both; neither is an honest possibility as well."""
+
+    text: str
+    tool_calls: tuple[ToolCall, ...]
+    input_tokens: int
+    output_tokens: int
+    cost_microusd: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool call came to, as the model reads it."""
+
+    call: ToolCall
+    result: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One earlier model reply with the results of its calls, in order."""
+
+    reply: ModelReply
+    results: tuple[ToolResult, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """A tool as the model sees it; ``parameters`` is a JSON Schema object."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """Everything that one model call is made from."""
+
+    goal: str
+    tools: Sequence[ToolSpec]
+    turns: Sequence[Turn]
+    max_output_tokens: int
+
+
+class ModelFailed(Exception):
+    """A model call ended without a usable reply.
+
+    ``not_sent`` is true only when nothing can have been charged (refused before any byte).
+    """
+
+    def __init__(self, problem: str, *, not_sent: bool, retryable: bool) -> None:
+        super().__init__(problem)
+        self.not_sent = not_sent
+        self.retryable = retryable
+
+
+class ModelPort(Protocol):
+    """One language model."""
+
+    @property
+    def name(self) -> str:
+        """The model's name, as the journal records it."""
+
+    def worst_case_microusd(self, request: ModelRequest) -> int:
+        """Bound what one call can cost, before it is made."""
+
+    async def reply(self, request: ModelRequest) -> ModelReply:
+        """Make exactly one request; raises ``ModelFailed``."""
+
+
+class HostClock(Protocol):
+    """Clocks of this host. Leases and days never use them; see ``executor.store.clock``."""
+
+    def boottime(self) -> float:
+        """Seconds on a monotonic clock that goes on while the machine is suspended."""
+
+    def wall(self) -> datetime:
+        """The host's wall clock, aware, in UTC."""
+
+
+TemplateValues = Mapping[str, str]

@@ -1,0 +1,82 @@
+"""What a proposal came to, as the model reads it: a status that is never between two truths."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from executor.domain.ids import operation_label
+from executor.domain.operation import OperationStatus
+from executor.domain.payloads import JsonObject, JsonValue
+from executor.domain.transition import Reason, Refused
+
+
+def refusal_result(refused: Refused) -> JsonObject:
+    """Spell a refusal at T1: the reason, what the model should do, and the fields it needs."""
+    return {"error": refused.reason.value, "message": _remedy(refused), **refused.detail}
+
+
+def proposal_result(
+    status: OperationStatus, number: int, reason: Reason | None, detail: JsonObject
+) -> JsonObject:
+    """Spell what became of an operation, once nothing about it is pending."""
+    result: dict[str, JsonValue] = {
+        "operation": operation_label(number),
+        "status": status.value,
+        "message": _outcome(status),
+    }
+    if reason is not None:
+        result["reason"] = reason.value
+    note = detail.get("note")
+    if isinstance(note, str) and status is OperationStatus.REJECTED:
+        result["rejected_because"] = note
+    return result
+
+
+def _outcome(status: OperationStatus) -> str:
+    match status:
+        case OperationStatus.SUCCEEDED:
+            return "Done: the ticket is closed and the email was sent."
+        case OperationStatus.REJECTED:
+            return "A reviewer said no; nothing was done. Propose again only what meets the reason."
+        case OperationStatus.EXPIRED:
+            return "Nobody decided in time; it expired and was not executed. Nothing was done."
+        case OperationStatus.SUPERSEDED:
+            return "A later proposal took its place; nothing was done."
+        case OperationStatus.WITHDRAWN:
+            return "It was withdrawn before anything was done. You may propose anew."
+        case OperationStatus.STALE:
+            return "The world had moved on, so nothing was done. Read the ticket again."
+        case OperationStatus.FAILED:
+            return "It failed, and it is proved that nothing was done."
+        case OperationStatus.PARTIAL:
+            return "The ticket is closed, but the email was proved not sent. People were told."
+        case OperationStatus.UNKNOWN:
+            return "It may have been sent; a person has to find out. Do not propose it again."
+        case OperationStatus.COMPENSATED:
+            return "It was undone: the ticket is open again."
+        case OperationStatus.LEFT:
+            return "It was left as it is: the ticket is closed, no email was sent."
+        case OperationStatus.AWAITING | OperationStatus.APPROVED | OperationStatus.EXECUTING:
+            return "It is not decided yet."
+        case _:
+            assert_never(status)
+
+
+_REMEDIES: dict[Reason, str] = {
+    Reason.TICKET_UNKNOWN: "There is no such ticket. Search for it.",
+    Reason.TICKET_CLOSED: "The ticket is closed already. There is nothing to close.",
+    Reason.VERSION_NOT_READ: "Read the ticket in this run before you propose to close it.",
+    Reason.VERSION_CHANGED: "The ticket changed since you read it. Read it again.",
+    Reason.CONTENT_INVALID: "The content cannot be sent as it is.",
+    Reason.NOT_PERMITTED: "The person who asked for this run may not ask for this.",
+    Reason.CONFLICTS_WITH: "Another proposal for this ticket is under way. Do not propose now.",
+}
+
+
+def _remedy(refused: Refused) -> str:
+    remedy = _REMEDIES.get(refused.reason, "It was refused.")
+    if refused.reason is Reason.CONTENT_INVALID:
+        parts = (refused.detail.get(name) for name in ("field", "problem", "remedy"))
+        field, problem, advice = (str(part or "") for part in parts)
+        return f"{field}: {problem}. {advice}"
+    return remedy

@@ -1,0 +1,63 @@
+"""Runs that waited for operations are woken by a transaction of its own, after those ended.
+
+Waking them inside T5 would lock an operation before its run and deadlock with T1 and T7. Whoever ends
+an operation marks it; whoever comes by wakes for it. A run that was stopped while something of it was
+not known ends here, when it is. Locks: runs, operations, cards, journal heads.
+"""
+
+from __future__ import annotations
+
+from executor.domain import run
+from executor.domain.journal import Chain
+from executor.domain.operation import IN_DOUBT, RUN_WAITS_FOR
+from executor.domain.run import RunStatus
+from executor.domain.transition import Reason, Transition
+from executor.engine import endings
+from executor.engine.engine import Engine
+from executor.engine.failpoint import Commit
+from executor.store import journal, operations, runs
+from executor.store.connection import Connection
+from executor.store.wakeups import Kind
+
+AT_ONCE = 100
+
+
+async def wake(engine: Engine) -> int:
+    """Wake the runs of operations that ended; returns how many operations were looked at.
+
+    Opens its own transactions. Two wakers at once do no harm: a run is due once.
+    """
+    async with engine.database.transaction() as conn:
+        ended = await operations.waking(conn, AT_ONCE)
+        keys = await operations.waiting_runs(conn, ended) if ended else []
+    if not ended:
+        return 0
+    async with engine.committing(Commit.WAKE) as conn:
+        locked = await endings.lock_run_with_operations(conn, keys, also=ended)
+        chain = await locked.chain(conn)
+        for key, row in locked.runs.items():
+            if row.status is RunStatus.CANCELLING:
+                await _settle(conn, locked, row, chain)
+            elif row.status is RunStatus.WAITING and not await _still_waits(conn, key):
+                await runs.make_due(conn, [key], chain.now)
+        await operations.clear_waking(conn, ended)
+        await journal.advance(conn, chain)
+    engine.ring(Kind.WORK)
+    engine.ring(Kind.CARDS)
+    return len(ended)
+
+
+async def _still_waits(conn: Connection, key: endings.RunKey) -> bool:
+    """Say whether anything that the run proposed is still pending; read under the run's lock."""
+    return any(p.status in RUN_WAITS_FOR for p in await operations.proposals_of(conn, key))
+
+
+async def _settle(
+    conn: Connection, locked: endings.Locked, row: runs.RunRow, chain: Chain
+) -> None:
+    mine = [o for o in locked.operations.values() if o.run_id == row.id]
+    if any(o.status in IN_DOUBT for o in mine):
+        return
+    decision = run.decide(row.status, run.DoubtSettled(row.reason or Reason.CANCELLED))
+    if isinstance(decision, Transition):
+        await endings.move_run(conn, row, decision, "executor", chain)

@@ -1,0 +1,118 @@
+-- name: insert_approvals
+-- Open requests for consent, each to one digest.
+WITH opened AS (
+    SELECT * FROM unnest(
+        CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:operations AS uuid[]),
+        CAST(:digests AS bytea[]), CAST(:content_revisions AS integer[]), CAST(:quorums AS integer[]),
+        CAST(:decide_withins AS integer[]), CAST(:use_withins AS integer[])
+    ) AS o (tenant_id, id, operation_id, digest, content_revision, quorum, decide_within_seconds,
+            use_within_seconds)
+), inserted AS (
+    INSERT INTO approvals (tenant_id, id, seq, status, operation_id, digest, content_revision, quorum,
+                           decide_within_seconds, use_within_seconds, opened_at)
+    SELECT tenant_id, id, 1, 'open', operation_id, digest, content_revision, quorum,
+           decide_within_seconds, use_within_seconds, :now
+    FROM opened
+    RETURNING tenant_id, id
+)
+INSERT INTO journal (tenant_id, subject, position, machine, entity_id, seq, source, target,
+                     event, actor, detail, recorded_at, previous_hash, hash)
+SELECT e.* FROM journal_entries(CAST(:entries AS jsonb)) AS e
+JOIN inserted i ON i.tenant_id = e.tenant_id AND i.id = e.entity_id;
+
+-- name: lock_approvals
+-- Lock the newest approval of each operation, in order, with its votes.
+SELECT a.tenant_id, a.id, a.seq, a.status, a.operation_id, a.digest, a.content_revision, a.quorum,
+       a.decide_within_seconds, a.use_within_seconds, a.presented_at, a.decide_by, a.use_by,
+       (SELECT COALESCE(jsonb_agg(jsonb_build_array(d.principal, d.vote) ORDER BY d.decided_at,
+                                  d.principal), '[]')
+        FROM decisions d
+        WHERE d.tenant_id = a.tenant_id AND d.approval_id = a.id) AS votes
+FROM approvals a
+JOIN unnest(CAST(:tenants AS text[]), CAST(:operations AS uuid[])) AS w (tenant_id, operation_id)
+    USING (tenant_id, operation_id)
+WHERE a.opened_at = (SELECT max(n.opened_at) FROM approvals n
+                     WHERE n.tenant_id = a.tenant_id AND n.operation_id = a.operation_id)
+ORDER BY a.tenant_id, a.id
+FOR UPDATE OF a;
+
+-- name: move_approvals
+-- Move approvals where they still are in their source.
+WITH moves AS (
+    SELECT * FROM unnest(
+        CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:seqs AS integer[]),
+        CAST(:sources AS text[]), CAST(:targets AS text[]), CAST(:use_bys AS timestamptz[]),
+        CAST(:ended_ats AS timestamptz[])
+    ) AS m (tenant_id, id, seq, source, target, use_by, ended_at)
+), moved AS (
+    UPDATE approvals a
+    SET status = m.target, seq = m.seq + 1, use_by = COALESCE(m.use_by, a.use_by),
+        ended_at = m.ended_at
+    FROM moves m
+    WHERE a.tenant_id = m.tenant_id AND a.id = m.id AND a.seq = m.seq AND a.status = m.source
+    RETURNING a.tenant_id, a.id
+), written AS (
+    INSERT INTO journal (tenant_id, subject, position, machine, entity_id, seq, source, target,
+                         event, actor, detail, recorded_at, previous_hash, hash)
+    SELECT e.* FROM journal_entries(CAST(:entries AS jsonb)) AS e
+    JOIN moved ON moved.tenant_id = e.tenant_id AND moved.id = e.entity_id
+)
+SELECT id FROM moved;
+
+-- name: present_approvals
+-- Start the time to decide of approvals that are shown now for the first time (T2).
+UPDATE approvals a SET presented_at = w.presented_at, decide_by = w.decide_by
+FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:presented_ats AS timestamptz[]),
+            CAST(:decide_bys AS timestamptz[])) AS w (tenant_id, id, presented_at, decide_by)
+WHERE a.tenant_id = w.tenant_id AND a.id = w.id AND a.presented_at IS NULL AND a.status = 'open'
+RETURNING a.id;
+
+-- name: put_decisions
+-- Record votes, one a person; only a rejection may replace what the person said before.
+INSERT INTO decisions AS d (tenant_id, approval_id, principal, vote, note, digest, content_revision,
+                            view_digest, shown_at, request_hash, decided_at)
+SELECT tenant_id, approval_id, principal, vote, note, digest, content_revision, view_digest,
+       CAST(shown_at AS jsonb), request_hash, :now
+FROM unnest(
+    CAST(:tenants AS text[]), CAST(:approvals AS uuid[]), CAST(:principals AS text[]),
+    CAST(:votes AS text[]), CAST(:notes AS text[]), CAST(:digests AS bytea[]),
+    CAST(:content_revisions AS integer[]), CAST(:view_digests AS bytea[]), CAST(:shown_ats AS text[]),
+    CAST(:request_hashes AS bytea[])
+) AS v (tenant_id, approval_id, principal, vote, note, digest, content_revision, view_digest, shown_at,
+        request_hash)
+ON CONFLICT (tenant_id, approval_id, principal) DO UPDATE
+SET vote = excluded.vote, note = excluded.note, digest = excluded.digest,
+    content_revision = excluded.content_revision, view_digest = excluded.view_digest,
+    shown_at = excluded.shown_at, request_hash = excluded.request_hash, decided_at = excluded.decided_at
+WHERE d.vote = 'approve' AND excluded.vote = 'reject'
+RETURNING approval_id, principal;
+
+-- name: decision_of
+-- Read back whether a vote was recorded, after a COMMIT whose answer was lost.
+SELECT vote, request_hash FROM decisions
+WHERE tenant_id = :tenant AND approval_id = :approval AND principal = :principal;
+
+-- name: votes_of
+-- Read all votes on an approval in the order in which they were cast.
+SELECT principal, vote, note, decided_at FROM decisions
+WHERE tenant_id = :tenant AND approval_id = :approval ORDER BY decided_at, principal;
+
+-- name: approvals_past_their_time
+-- Find approvals whose time to decide, or time to use, is over.
+SELECT tenant_id, operation_id FROM approvals
+WHERE (status = 'open' AND decide_by <= signoff_clock())
+   OR (status = 'granted' AND use_by <= signoff_clock())
+LIMIT :most;
+
+-- name: remember_requests
+-- Keep the hashes of signed requests; those that were seen before are not returned.
+INSERT INTO seen_requests (tenant_id, request_hash, seen_at)
+SELECT tenant_id, request_hash, signoff_clock()
+FROM unnest(CAST(:tenants AS text[]), CAST(:hashes AS bytea[])) AS w (tenant_id, request_hash)
+ORDER BY 1, 2
+ON CONFLICT (tenant_id, request_hash) DO NOTHING
+RETURNING tenant_id, request_hash;
+
+-- name: forget_requests
+-- Drop hashes whose signatures are too old to be accepted again.
+DELETE FROM seen_requests WHERE seen_at < signoff_clock() - make_interval(secs => :older_than_seconds);

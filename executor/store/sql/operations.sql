@@ -1,0 +1,190 @@
+-- name: insert_operations
+-- Mint operations at T1; the index over live intent keys refuses a second one.
+WITH minted AS (
+    SELECT * FROM unnest(
+        CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:runs AS uuid[]), CAST(:kinds AS text[]),
+        CAST(:intent_keys AS text[]), CAST(:intents AS text[]), CAST(:digests AS bytea[]),
+        CAST(:content_digests AS bytea[]), CAST(:content_revisions AS integer[]),
+        CAST(:requesters AS text[]), CAST(:policy_versions AS text[]), CAST(:desks AS text[]),
+        CAST(:ticket_ids AS text[]), CAST(:ticket_versions AS bigint[])
+    ) AS m (tenant_id, id, run_id, kind, intent_key, intent, digest, content_digest, content_revision,
+            requester, policy_version, desk, ticket_id, ticket_version)
+), inserted AS (
+    INSERT INTO operations (tenant_id, id, seq, status, run_id, kind, intent_key, intent, digest,
+        content_digest, content_revision, requester, policy_version, desk, ticket_id, ticket_version,
+        created_at)
+    SELECT tenant_id, id, 1, 'awaiting', run_id, kind, intent_key, intent, digest, content_digest,
+           content_revision, requester, policy_version, desk, ticket_id, ticket_version, :now
+    FROM minted
+    RETURNING tenant_id, id, number
+), written AS (
+    INSERT INTO journal (tenant_id, subject, position, machine, entity_id, seq, source, target,
+                         event, actor, detail, recorded_at, previous_hash, hash)
+    SELECT e.* FROM journal_entries(CAST(:entries AS jsonb)) AS e
+    JOIN inserted i ON i.tenant_id = e.tenant_id AND i.id = e.entity_id
+)
+SELECT tenant_id, id, number FROM inserted;
+
+-- name: lock_operations
+-- Lock operations by id, in order, waiting for whoever holds them.
+SELECT o.tenant_id, o.id, o.number, o.seq, o.status, o.run_id, o.intent_key, o.intent, o.digest,
+       o.content_digest, o.content_revision, o.requester, o.policy_version, o.desk, o.ticket_id,
+       o.ticket_version, o.closed_version, o.reason, o.detail, o.lease_owner, o.lease_epoch,
+       o.opened_at
+FROM operations o
+JOIN unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id) USING (tenant_id, id)
+ORDER BY o.tenant_id, o.id
+FOR UPDATE OF o;
+
+-- name: peek_operations
+-- Read what operations name and never change, to lock it before them.
+SELECT o.tenant_id, o.run_id, o.ticket_id
+FROM operations o
+JOIN unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id) USING (tenant_id, id)
+ORDER BY o.tenant_id, o.id;
+
+-- name: due_operations
+-- Lock operations whose time has come, skipping those that somebody else holds just now.
+SELECT o.tenant_id, o.id, o.number, o.seq, o.status, o.run_id, o.intent_key, o.intent, o.digest,
+       o.content_digest, o.content_revision, o.requester, o.policy_version, o.desk, o.ticket_id,
+       o.ticket_version, o.closed_version, o.reason, o.detail, o.lease_owner, o.lease_epoch,
+       o.opened_at
+FROM operations o
+WHERE o.due_at <= signoff_clock() AND o.status IN ('approved', 'executing')
+ORDER BY o.due_at
+LIMIT :most
+FOR UPDATE SKIP LOCKED;
+
+-- name: operations_of_keys
+-- Find what is live under these intent keys, and what succeeded.
+SELECT o.tenant_id, o.id, o.intent_key, o.status
+FROM operations o
+JOIN unnest(CAST(:tenants AS text[]), CAST(:intent_keys AS text[])) AS w (tenant_id, intent_key)
+    USING (tenant_id, intent_key)
+WHERE o.status IN ('awaiting', 'approved', 'executing', 'unknown', 'partial', 'succeeded')
+ORDER BY o.tenant_id, o.id;
+
+-- name: operations_of_runs
+-- Find the operations that belong to these runs.
+SELECT o.tenant_id, o.id, o.run_id, o.number, o.status
+FROM operations o
+JOIN unnest(CAST(:tenants AS text[]), CAST(:runs AS uuid[])) AS w (tenant_id, run_id)
+    USING (tenant_id, run_id)
+ORDER BY o.tenant_id, o.id;
+
+-- name: lease_operations
+-- Give operations to a worker: a new epoch and an end of the lease.
+UPDATE operations o
+SET lease_owner = :owner, lease_epoch = o.lease_epoch + 1, lease_until = :until, due_at = :until
+FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS t (tenant_id, id)
+WHERE o.tenant_id = t.tenant_id AND o.id = t.id AND o.status IN ('approved', 'executing')
+RETURNING o.tenant_id, o.id, o.lease_epoch;
+
+-- name: move_operations
+-- Move operations where they still are in their source, with what that says about lease and time.
+WITH moves AS (
+    SELECT * FROM unnest(
+        CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:seqs AS integer[]),
+        CAST(:sources AS text[]), CAST(:targets AS text[]), CAST(:reasons AS text[]),
+        CAST(:details AS text[]), CAST(:due_ats AS timestamptz[]), CAST(:keeps AS boolean[]),
+        CAST(:opened_ats AS timestamptz[]), CAST(:ended_ats AS timestamptz[]),
+        CAST(:closed_versions AS bigint[])
+    ) AS m (tenant_id, id, seq, source, target, reason, detail, due_at, keeps_lease, opened_at,
+            ended_at, closed_version)
+), moved AS (
+    UPDATE operations o
+    SET status = m.target, seq = m.seq + 1, reason = COALESCE(m.reason, o.reason),
+        detail = CASE WHEN m.detail IS NULL THEN o.detail ELSE CAST(m.detail AS jsonb) END,
+        due_at = CASE WHEN m.keeps_lease THEN o.due_at ELSE m.due_at END,
+        lease_owner = CASE WHEN m.keeps_lease THEN o.lease_owner END,
+        lease_until = CASE WHEN m.keeps_lease THEN o.lease_until END,
+        opened_at = COALESCE(o.opened_at, m.opened_at), ended_at = m.ended_at,
+        closed_version = COALESCE(m.closed_version, o.closed_version),
+        wake_pending = o.wake_pending OR m.ended_at IS NOT NULL
+    FROM moves m
+    WHERE o.tenant_id = m.tenant_id AND o.id = m.id AND o.seq = m.seq AND o.status = m.source
+    RETURNING o.tenant_id, o.id
+), written AS (
+    INSERT INTO journal (tenant_id, subject, position, machine, entity_id, seq, source, target,
+                         event, actor, detail, recorded_at, previous_hash, hash)
+    SELECT e.* FROM journal_entries(CAST(:entries AS jsonb)) AS e
+    JOIN moved ON moved.tenant_id = e.tenant_id AND moved.id = e.entity_id
+)
+SELECT id FROM moved;
+
+-- name: renew_operation_lease
+-- Prolong a lease that is still ours.
+UPDATE operations SET lease_until = :until, due_at = :until
+WHERE tenant_id = :tenant AND id = :id AND lease_owner = :owner AND lease_epoch = :epoch
+RETURNING id;
+
+-- name: hand_back_operation
+-- Give up a lease that is still ours; the operation is due at the given time.
+UPDATE operations SET lease_owner = NULL, lease_until = NULL, due_at = :due_at
+WHERE tenant_id = :tenant AND id = :id AND lease_owner = :owner AND lease_epoch = :epoch
+RETURNING id;
+
+-- name: operations_to_wake_for
+-- Find operations that ended and whose runs were not told yet.
+SELECT tenant_id, id FROM operations WHERE wake_pending ORDER BY tenant_id, id LIMIT :most;
+
+-- name: clear_wake_pending
+-- The runs that waited for these operations have been told.
+UPDATE operations o SET wake_pending = false
+FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id)
+WHERE o.tenant_id = w.tenant_id AND o.id = w.id;
+
+-- name: insert_proposals
+-- Record which tool call proposed which operation; the same call again is refused by the key.
+INSERT INTO proposals (tenant_id, run_id, step, ordinal, operation_id, requester, linked, proposed_at)
+SELECT tenant_id, run_id, step, ordinal, operation_id, requester, linked, :now
+FROM unnest(CAST(:tenants AS text[]), CAST(:runs AS uuid[]), CAST(:steps AS integer[]),
+            CAST(:ordinals AS integer[]), CAST(:operations AS uuid[]), CAST(:requesters AS text[]),
+            CAST(:linkeds AS boolean[]))
+    AS p (tenant_id, run_id, step, ordinal, operation_id, requester, linked);
+
+-- name: proposals_of_run
+-- Read what a run's tool calls proposed and how far each operation is.
+SELECT p.step, p.ordinal, p.operation_id, p.linked, o.number, o.status, o.reason, o.detail, o.intent
+FROM proposals p
+JOIN operations o ON o.tenant_id = p.tenant_id AND o.id = p.operation_id
+WHERE p.tenant_id = :tenant AND p.run_id = :run
+ORDER BY p.step, p.ordinal;
+
+-- name: runs_that_wait_for
+-- Find the runs whose proposals named these operations.
+SELECT DISTINCT p.tenant_id, p.run_id
+FROM proposals p
+JOIN unnest(CAST(:tenants AS text[]), CAST(:operations AS uuid[])) AS w (tenant_id, operation_id)
+    USING (tenant_id, operation_id);
+
+-- name: requesters_of
+-- Read who asked for these operations, linked requesters included.
+SELECT DISTINCT p.tenant_id, p.operation_id, p.requester, p.linked
+FROM proposals p
+JOIN unnest(CAST(:tenants AS text[]), CAST(:operations AS uuid[])) AS w (tenant_id, operation_id)
+    USING (tenant_id, operation_id)
+ORDER BY p.tenant_id, p.operation_id, p.requester;
+
+-- name: lock_episodes
+-- Lock our own count of how often each ticket came back, beginning it where there is none.
+INSERT INTO ticket_episodes AS e (tenant_id, desk, ticket_id, episode)
+SELECT w.tenant_id, w.desk, w.ticket_id, 1
+FROM unnest(CAST(:tenants AS text[]), CAST(:desks AS text[]), CAST(:ticket_ids AS text[]))
+    AS w (tenant_id, desk, ticket_id)
+ORDER BY 1, 2, 3
+ON CONFLICT (tenant_id, desk, ticket_id) DO UPDATE SET episode = e.episode
+RETURNING e.tenant_id, e.desk, e.ticket_id, e.episode, e.closed_version;
+
+-- name: begin_episode
+-- Count one more episode: the desk shows the ticket open again after our recorded close.
+UPDATE ticket_episodes SET episode = :episode, closed_version = NULL
+WHERE tenant_id = :tenant AND desk = :desk AND ticket_id = :ticket AND episode = :episode - 1
+RETURNING episode;
+
+-- name: record_closes
+-- Keep the version that our own close produced.
+UPDATE ticket_episodes e SET closed_version = w.version
+FROM unnest(CAST(:tenants AS text[]), CAST(:desks AS text[]), CAST(:ticket_ids AS text[]),
+            CAST(:versions AS bigint[])) AS w (tenant_id, desk, ticket_id, version)
+WHERE e.tenant_id = w.tenant_id AND e.desk = w.desk AND e.ticket_id = w.ticket_id;

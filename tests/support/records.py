@@ -1,0 +1,314 @@
+"""Records of operations and runs to draw cards from, with everything that a test does not name.
+
+The common set-up of the scenarios: run_7 of TEAM1 wants to close ticket 4101 at version 7 and to
+send one email to pat@cust.example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from executor.domain.approval import ApprovalStatus, Vote
+from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
+from executor.domain.email import EmailContent, Mailbox
+from executor.domain.ids import ApprovalId, OperationId, PrincipalId, RunId, TenantId
+from executor.domain.operation import OperationStatus
+from executor.domain.payloads import JsonObject
+from executor.domain.run import RunStatus
+from executor.domain.ticket import ChangeKind, TicketChange, TicketStatus
+from executor.domain.transition import Reason
+from executor.engine.card_record import (
+    ApprovalRecord,
+    AttemptRecord,
+    EffectRecord,
+    OperationRecord,
+    RunRecord,
+    TicketRecord,
+    VoteRecord,
+)
+
+TEAM = TenantId("TEAM1")
+U_REQ = PrincipalId("slack:TEAM1:U_REQ")
+U_APP = PrincipalId("slack:TEAM1:U_APP")
+U_APP2 = PrincipalId("slack:TEAM1:U_APP2")
+NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
+NONCE = UUID("0197f000-0000-7000-8000-0000000000aa")
+TEXT = (
+    "Hello Pat,\n\nyour printer works again, so we have closed ticket 4101.\n\n"
+    "Kind regards\nAcme Support\n"
+)
+
+
+def mailbox(address: str, name: str = "", ascii_address: str | None = None) -> Mailbox:
+    """A mailbox whose two forms are equal unless said otherwise."""
+    return Mailbox(name, address, ascii_address or address)
+
+
+def email_content(**changes: Any) -> EmailContent:
+    """P1's email, without an HTML part."""
+    content = EmailContent(
+        sender=mailbox("support@acme.example", "Acme Support"),
+        to=(mailbox("pat@cust.example", "Pat"),),
+        cc=(),
+        bcc=(),
+        reply_to=None,
+        subject="Ticket 4101 closed",
+        text=TEXT,
+        html=None,
+        message_id="<5f2c@acme.example>",
+    )
+    return replace(content, **changes)
+
+
+def ticket_change(version: int, **changes: Any) -> TicketChange:
+    """One change of the ticket, by the customer."""
+    change = TicketChange(
+        version, ChangeKind.CUSTOMER_MESSAGE, "Pat", "It prints again, thanks!", NOW
+    )
+    return replace(change, **changes)
+
+
+def ticket_record(**changes: Any) -> TicketRecord:
+    """Ticket 4101 at version 7, unchanged since."""
+    ticket = TicketRecord(
+        desk="builtin",
+        id="4101",
+        subject="The printer is on fire",
+        version=7,
+        recent_changes=(ticket_change(7),),
+        current_version=7,
+        current_status=TicketStatus.OPEN,
+        changes_since=(),
+    )
+    return replace(ticket, **changes)
+
+
+def attempt_record(status: AttemptStatus, evidence: JsonObject, **changes: Any) -> AttemptRecord:
+    """The first attempt, reported a second after it was opened."""
+    attempt = AttemptRecord(
+        number=1,
+        status=status,
+        evidence=evidence,
+        opened_at=NOW,
+        conclude_at=NOW + timedelta(seconds=60),
+        reported_at=NOW + timedelta(seconds=1),
+    )
+    return replace(attempt, **changes)
+
+
+def effect_records(
+    close: EffectStatus = EffectStatus.PLANNED,
+    send: EffectStatus = EffectStatus.PLANNED,
+    attempts: Sequence[AttemptRecord] = (),
+) -> tuple[EffectRecord, ...]:
+    """The two effects of P1; ``attempts`` are those of the email."""
+    return (
+        EffectRecord(
+            EffectKind.TICKET_CLOSE,
+            close,
+            "builtin",
+            Capability.TRANSACTIONAL,
+            "The ticket is closed together with its record, or not at all.",
+            (),
+        ),
+        EffectRecord(
+            EffectKind.EMAIL_SEND,
+            send,
+            "smtp:mail.acme.example:587",
+            Capability.OPAQUE,
+            "SMTP: if the answer is lost, nobody can tell whether the email was sent.",
+            tuple(attempts),
+        ),
+    )
+
+
+def vote_record(principal: PrincipalId, vote: Vote = Vote.APPROVE, note: str = "") -> VoteRecord:
+    """A vote ten minutes after the card was shown."""
+    return VoteRecord(principal, vote, note, NOW + timedelta(minutes=10))
+
+
+def approval_record(**changes: Any) -> ApprovalRecord:
+    """An open approval, shown, that needs one vote within a day."""
+    approval = ApprovalRecord(
+        id=ApprovalId(UUID("0197f000-0000-7000-8000-000000000003")),
+        status=ApprovalStatus.OPEN,
+        quorum=1,
+        votes=(),
+        decide_within_seconds=86_400,
+        decide_by=NOW + timedelta(days=1),
+        use_by=None,
+    )
+    return replace(approval, **changes)
+
+
+def operation_record(*, email: EmailContent | None = None, **changes: Any) -> OperationRecord:
+    """P1, waiting for approval."""
+    record = OperationRecord(
+        tenant_id=TEAM,
+        id=OperationId(UUID("0197f000-0000-7000-8000-000000000002")),
+        number=12,
+        run_number=7,
+        goal="close ticket 4101",
+        status=OperationStatus.AWAITING,
+        reason=None,
+        detail={},
+        requester=U_REQ,
+        linked_requesters=(),
+        digest=bytes.fromhex("ab" * 32),
+        content_revision=1,
+        policy_version="2026-03-01",
+        why="An email to a customer needs one approval.",
+        ticket=ticket_record(),
+        email=(email or email_content()).as_json(),
+        effects=effect_records(),
+        approval=approval_record(),
+        created_at=NOW,
+        opened_at=None,
+        ended_at=None,
+    )
+    return replace(record, **changes)
+
+
+def run_record(**changes: Any) -> RunRecord:
+    """run_7, finished, with one operation that was done."""
+    record = RunRecord(
+        tenant_id=TEAM,
+        id=RunId(UUID("0197f000-0000-7000-8000-000000000001")),
+        number=7,
+        goal="close ticket 4101",
+        status=RunStatus.SUCCEEDED,
+        reason=Reason.COMPLETED,
+        summary="I closed ticket 4101 and told Pat.",
+        requester=U_REQ,
+        operations=((12, OperationStatus.SUCCEEDED),),
+        created_at=NOW,
+        ended_at=NOW + timedelta(hours=1),
+    )
+    return replace(record, **changes)
+
+
+def states() -> dict[str, OperationRecord | RunRecord]:
+    """One record for each state that a card can show, by a name that says which."""
+    approved = approval_record(
+        status=ApprovalStatus.GRANTED,
+        votes=(vote_record(U_APP),),
+        use_by=NOW + timedelta(hours=1),
+    )
+    consumed = replace(approved, status=ApprovalStatus.CONSUMED)
+    sent = attempt_record(
+        AttemptStatus.APPLIED,
+        {
+            "provider": "smtp",
+            "phase": "final_reply",
+            "code": 250,
+            "reply": "2.0.0 Ok: queued as 4F",
+        },
+    )
+    refused = attempt_record(
+        AttemptStatus.NOT_APPLIED,
+        {"provider": "smtp", "phase": "rcpt_to", "code": 550, "reply": "5.1.1 No such user"},
+    )
+    lost = attempt_record(
+        AttemptStatus.UNKNOWN,
+        {"provider": "smtp", "phase": "final_reply", "problem": "the connection was lost"},
+    )
+    return {
+        "awaiting": operation_record(),
+        "awaiting_unshown": operation_record(approval=approval_record(decide_by=None)),
+        "awaiting_second_vote": operation_record(
+            approval=approval_record(quorum=2, votes=(vote_record(U_APP),))
+        ),
+        "awaiting_but_ticket_moved": operation_record(
+            ticket=ticket_record(
+                current_version=9,
+                changes_since=(
+                    ticket_change(8, body="Wait, it burns again."),
+                    ticket_change(9, kind=ChangeKind.NOTE, author="Kim", body="Call Pat."),
+                ),
+            )
+        ),
+        "awaiting_foreign_address": operation_record(
+            email=email_content(
+                to=(mailbox("pat@bücher.example", "Pat", "pat@xn--bcher-kva.example"),),
+                text="Pay at pаypal.example or \u202e001\u202c EUR.\n",
+            )
+        ),
+        "approved": operation_record(status=OperationStatus.APPROVED, approval=approved),
+        "executing": operation_record(
+            status=OperationStatus.EXECUTING,
+            approval=consumed,
+            effects=effect_records(EffectStatus.APPLIED, EffectStatus.DISPATCHED),
+        ),
+        "succeeded": operation_record(
+            status=OperationStatus.SUCCEEDED,
+            approval=consumed,
+            effects=effect_records(EffectStatus.APPLIED, EffectStatus.APPLIED, [sent]),
+        ),
+        "failed": operation_record(
+            status=OperationStatus.FAILED,
+            reason=Reason.REFUSED_BY_PROVIDER,
+            approval=consumed,
+            effects=effect_records(EffectStatus.NOT_APPLIED, EffectStatus.SKIPPED),
+        ),
+        "partial": operation_record(
+            status=OperationStatus.PARTIAL,
+            reason=Reason.REFUSED_BY_PROVIDER,
+            approval=consumed,
+            effects=effect_records(EffectStatus.APPLIED, EffectStatus.NOT_APPLIED, [refused]),
+        ),
+        "unknown": operation_record(
+            status=OperationStatus.UNKNOWN,
+            approval=consumed,
+            effects=effect_records(EffectStatus.APPLIED, EffectStatus.UNKNOWN, [lost]),
+        ),
+        "rejected": operation_record(
+            status=OperationStatus.REJECTED,
+            approval=approval_record(
+                status=ApprovalStatus.DENIED,
+                votes=(vote_record(U_APP2, Vote.REJECT, "Too <curt>, say *sorry* first."),),
+            ),
+        ),
+        "expired": operation_record(
+            status=OperationStatus.EXPIRED,
+            reason=Reason.EXPIRED,
+            approval=approval_record(status=ApprovalStatus.EXPIRED),
+        ),
+        "superseded": operation_record(
+            status=OperationStatus.SUPERSEDED,
+            reason=Reason.SUPERSEDED,
+            detail={"by": "0197f000-0000-7000-8000-000000000009"},
+            approval=approval_record(status=ApprovalStatus.VOID),
+        ),
+        "withdrawn": operation_record(
+            status=OperationStatus.WITHDRAWN,
+            reason=Reason.CANCELLED,
+            approval=approval_record(status=ApprovalStatus.WITHDRAWN),
+        ),
+        "stale": operation_record(
+            status=OperationStatus.STALE,
+            reason=Reason.VERSION_CHANGED,
+            approval=replace(approved, status=ApprovalStatus.VOID),
+            ticket=ticket_record(
+                current_version=9,
+                changes_since=(ticket_change(8), ticket_change(9, author="Kim")),
+            ),
+        ),
+        "compensated": operation_record(
+            status=OperationStatus.COMPENSATED,
+            approval=consumed,
+            effects=effect_records(EffectStatus.APPLIED, EffectStatus.NOT_APPLIED, [refused]),
+        ),
+        "left": operation_record(
+            status=OperationStatus.LEFT,
+            approval=consumed,
+            effects=effect_records(EffectStatus.APPLIED, EffectStatus.NOT_APPLIED, [refused]),
+        ),
+        "run_succeeded": run_record(),
+        "run_cancelled": run_record(
+            status=RunStatus.CANCELLED, reason=Reason.CANCELLED, summary="", operations=()
+        ),
+    }

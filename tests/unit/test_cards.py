@@ -1,0 +1,357 @@
+"""A card fits, is literal, and lets nobody approve what it does not show."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.button_value import ButtonValue
+from bot.cards import CardPainter, Drawing, button_value, card_environment, text_length
+from bot.sandbox.blocks import over_budget, validate_message, validate_view, view_too_large
+from executor.domain.closing_html import BODY_STYLE
+from executor.domain.effect import AttemptStatus
+from executor.domain.operation import OperationStatus
+from executor.domain.transition import Reason
+from executor.engine.card_record import OperationRecord, RunRecord
+from tests.support.card_reading import (
+    OWN_TYPES,
+    action_ids,
+    body,
+    field,
+    literals,
+    nodes,
+    outside_literals,
+    part,
+    types,
+)
+from tests.support.hostile import grow, texts
+from tests.support.records import (
+    NONCE,
+    U_APP,
+    approval_record,
+    attempt_record,
+    email_content,
+    mailbox,
+    operation_record,
+    run_record,
+    states,
+    ticket_change,
+    ticket_record,
+    vote_record,
+)
+
+GOLDEN = Path(__file__).parent / "golden"
+WRITE_GOLDEN = "WRITE_GOLDEN"
+MARK = "§§"
+
+PAINTER = CardPainter(card_environment())
+
+
+def draw(record: OperationRecord | RunRecord, render_no: int = 1, nonce: UUID = NONCE) -> Drawing:
+    return PAINTER.draw(record, render_no=render_no, nonce=nonce)
+
+
+def view_of(record: OperationRecord) -> dict[str, Any]:
+    return dict(PAINTER.draw_full_view(record, nonce=NONCE))
+
+
+@pytest.mark.parametrize("name", list(states()))
+def test_a_card_is_drawn_as_it_always_was(name: str) -> None:
+    """Set WRITE_GOLDEN=1 to write the files anew, then read what changed in them."""
+    drawing = draw(states()[name])
+    drawn = {
+        "text": drawing.text,
+        "approvable": drawing.approvable,
+        "needs_full_view": drawing.needs_full_view,
+        "blocks": drawing.blocks,
+    }
+    file = GOLDEN / f"{name}.json"
+    if os.environ.get(WRITE_GOLDEN):
+        file.write_text(json.dumps(drawn, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    assert drawn == json.loads(file.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("record", list(states().values()), ids=list(states()))
+def test_every_state_fits_and_starts_with_its_status(record: OperationRecord | RunRecord) -> None:
+    drawing = draw(record)
+    assert validate_message(drawing.blocks) == []
+    assert drawing.blocks[0]["type"] == "header"
+    assert drawing.blocks[1]["type"] == "rich_text"
+    if isinstance(record, OperationRecord):
+        assert validate_view(view_of(record)) == []
+
+
+def hostile_record(text: str, status: OperationStatus, length: int) -> OperationRecord:
+    """A record whose every untrusted field holds a marked hostile text, the bodies a long one."""
+    marked = f"{MARK}{text}{MARK}"
+    long = grow(marked, max(1, length))
+    changes = tuple(ticket_change(n, author=marked, body=long) for n in range(1, 9))
+    box = mailbox(f"{marked}@x.example", marked)
+    first = operation_record()
+    return replace(
+        first,
+        status=status,
+        reason=Reason.VERSION_CHANGED if status is OperationStatus.STALE else None,
+        detail={"by": "token:x", "note": marked},
+        goal=long,
+        why=marked,
+        ticket=ticket_record(
+            id=marked,
+            desk=marked,
+            subject=marked,
+            recent_changes=changes,
+            changes_since=changes,
+            current_version=9 if status is OperationStatus.STALE else 7,
+        ),
+        email=email_content(
+            sender=box,
+            to=(box,) * 100,
+            cc=(box,),
+            reply_to=box,
+            subject=marked,
+            text=long,
+            html=long,
+            message_id=marked,
+            headers=(("X-A", marked), ("X-B", marked)),
+        ).as_json(),
+        effects=tuple(
+            replace(
+                effect,
+                promise=marked,
+                attempts=(attempt_record(attempt_status, {marked: long, "deep": {"x": [long]}}),),
+            )
+            for effect, attempt_status in zip(
+                first.effects, [AttemptStatus.UNKNOWN, AttemptStatus.APPLIED], strict=True
+            )
+        ),
+        approval=approval_record(quorum=20, votes=(vote_record(U_APP, note=marked),) * 20),
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts, st.sampled_from(list(OperationStatus)), st.integers(0, 3_000))
+def test_no_text_breaks_a_card(text: str, status: OperationStatus, length: int) -> None:
+    check_card(hostile_record(text, status, length))
+
+
+@settings(max_examples=8, deadline=None)
+@given(texts, st.sampled_from(list(OperationStatus)))
+def test_no_text_of_any_length_breaks_a_card(text: str, status: OperationStatus) -> None:
+    check_card(hostile_record(text, status, 50_000))
+
+
+def check_card(record: OperationRecord) -> None:
+    drawing = draw(record)
+    assert validate_message(drawing.blocks) == []
+    assert text_length(drawing.blocks) <= 9_000
+    assert not over_budget([dict(block) for block in drawing.blocks])
+    assert len(drawing.blocks) <= 50
+    check_is_literal(drawing.blocks)
+    assert MARK not in drawing.text
+    assert drawing.text.isascii()
+    view = view_of(record)
+    assert validate_view(view) == []
+    assert not view_too_large(view)
+    check_is_literal(view["blocks"])
+    assert ("submit" in view) <= (drawing.approvable or drawing.needs_full_view)
+
+
+def check_is_literal(blocks: Any) -> None:
+    """Nothing untrusted stands where a character could mean something."""
+    assert types(blocks) <= OWN_TYPES
+    assert MARK not in outside_literals(blocks)
+    for node in nodes(blocks):
+        if node.get("type") == "plain_text":
+            assert node["emoji"] is False
+        if node.get("type") == "user":
+            assert node["user_id"] in {"U_REQ", "U_APP"}
+
+
+@settings(max_examples=40, deadline=None)
+@given(texts.filter(bool), texts.filter(bool), st.one_of(st.none(), texts.filter(bool)), st.data())
+def test_what_a_reviewer_reads_is_the_intent(
+    subject: str, text: str, html: str | None, data: st.DataObject
+) -> None:
+    record = operation_record(
+        email=email_content(
+            subject=subject, text=text, html=html, to=(mailbox(data.draw(texts.filter(bool))),)
+        )
+    )
+    drawing = draw(record)
+    for blocks in (drawing.blocks if drawing.approvable else [], view_of(record)["blocks"]):
+        if blocks:
+            assert field(blocks, "Subject") == subject
+            assert field(blocks, "To") == f"<{record.email['to'][0]['address']}>"  # type: ignore[index,call-overload]
+            assert body(blocks) == text
+            if html is not None:
+                assert body(blocks, "HTML part") == html
+
+
+@settings(max_examples=10, deadline=None)
+@given(texts.filter(bool), st.integers(9_000, 30_000))
+def test_a_text_that_does_not_fit_is_approved_in_the_full_view_alone(
+    text: str, length: int
+) -> None:
+    long = grow(text, length)
+    record = operation_record(email=email_content(text=long))
+    drawing = draw(record)
+    if text_length(drawing.blocks) < 9_000 and drawing.approvable:
+        assert body(drawing.blocks) == long
+        return
+    assert action_ids(drawing.blocks) == ["review", "reject"]
+    assert (drawing.approvable, drawing.needs_full_view) == (False, True)
+    view = view_of(record)
+    if "submit" in view:
+        assert body(view["blocks"]) == long
+
+
+def test_a_text_that_fits_no_view_cannot_be_approved_at_all() -> None:
+    record = operation_record(email=email_content(text="日本" * 25_000))
+    drawing = draw(record)
+    view = view_of(record)
+    assert action_ids(drawing.blocks) == ["review", "reject"]
+    assert "submit" not in view
+    assert "cannot be approved here" in json.dumps(view)
+    assert validate_view(view) == []
+
+
+def test_approve_is_there_exactly_while_it_would_count() -> None:
+    actions = {name: action_ids(draw(record).blocks) for name, record in states().items()}
+    assert actions.pop("awaiting_but_ticket_moved") == ["reject"]
+    for name, found in actions.items():
+        assert found == (["approve", "reject"] if name.startswith("awaiting") else [])
+    for name, record in states().items():
+        drawing = draw(record)
+        assert drawing.approvable == ("approve" in action_ids(drawing.blocks)), name
+
+
+def test_the_full_view_of_what_was_decided_cannot_be_submitted() -> None:
+    for name, record in states().items():
+        if isinstance(record, OperationRecord):
+            assert ("submit" in view_of(record)) == draw(record).approvable, name
+
+
+def test_the_buttons_and_the_views_carry_the_same_reference() -> None:
+    record = operation_record()
+    values = {node["value"] for node in nodes(draw(record).blocks) if "value" in node}
+    assert values == {button_value(record, NONCE).encode()}
+    assert view_of(record)["private_metadata"] in values
+    value = ButtonValue.decode(values.pop())
+    assert value is not None
+    assert (value.operation, value.digest, value.nonce) == (record.id, record.digest, NONCE)
+    reject = PAINTER.draw_reject_modal(value)
+    assert validate_view(reject) == []
+    assert reject["callback_id"] == "reject_reason"
+    assert ButtonValue.decode(str(reject["private_metadata"])) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        "null",
+        "[" * 5_000,
+        '{"a":1,"o":1,"r":1,"d":1,"n":1}',
+        button_value(operation_record(), NONCE).encode() + " ",
+        button_value(operation_record(), NONCE).encode().replace('"r":1', '"r":true'),
+        button_value(operation_record(), NONCE).encode().replace('"r":1', '"r":-1'),
+        button_value(operation_record(), NONCE).encode().replace('"r":1', '"r":1,"x":1'),
+        button_value(operation_record(), NONCE).encode().replace("ab", "AB"),
+    ],
+)
+def test_a_value_that_we_did_not_write_is_refused(text: str) -> None:
+    assert ButtonValue.decode(text) is None
+
+
+@given(texts)
+def test_no_text_breaks_the_reading_of_a_value(text: str) -> None:
+    assert ButtonValue.decode(text) is None
+
+
+def test_each_drawing_has_ids_of_its_own_and_equal_drawings_look_equal() -> None:
+    record = operation_record()
+    one, two = draw(record, 1), draw(record, 2, UUID(int=5))
+    ids = [str(block["block_id"]) for block in (*one.blocks, *two.blocks)]
+    assert len(set(ids)) == len(ids)
+    assert all(record.id.hex in block_id and len(block_id) <= 255 for block_id in ids)
+    assert one.view_digest == two.view_digest
+    assert draw(states()["approved"]).view_digest != one.view_digest
+
+
+def test_one_changed_character_changes_the_view_digest() -> None:
+    one = draw(operation_record(email=email_content(text="900 EUR")))
+    other = draw(operation_record(email=email_content(text="900\u200b EUR")))
+    assert one.view_digest != other.view_digest
+
+
+def test_both_forms_of_a_foreign_address_are_shown() -> None:
+    shown = part(draw(states()["awaiting_foreign_address"]).blocks, "The email")
+    assert '"Pat" <pat@bücher.example> = <pat@xn--bcher-kva.example>' in shown
+
+
+def test_what_hides_is_named_with_its_count_above_the_email() -> None:
+    shown = part(draw(states()["awaiting_foreign_address"]).blocks, "Warning")
+    assert "1 × U+202E RIGHT-TO-LEFT OVERRIDE" in shown
+    assert "p⟦U+0430⟧ypal.example = xn--pypal-4ve.example" in shown
+    with pytest.raises(AssertionError):
+        part(draw(operation_record()).blocks, "Warning")
+
+
+def test_html_that_repeats_the_text_is_not_shown_again_and_other_html_is_shown_in_full() -> None:
+    same = (
+        '<!DOCTYPE html>\n<html lang="en" dir="ltr">\n<head><meta charset="utf-8"></head>\n'
+        f'<body style="{BODY_STYLE}">\n<p>Hello Pat</p>\n</body>\n</html>\n'
+    )
+    derived = draw(operation_record(email=email_content(text="Hello Pat\n", html=same)))
+    assert "by a fixed template" in json.dumps(derived.blocks)
+    other = same.replace("Hello Pat", '<a href="https://evil.example">Hello Pat</a>')
+    shown = draw(operation_record(email=email_content(text="Hello Pat\n", html=other)))
+    assert body(shown.blocks, "HTML part") == other
+
+
+def test_a_person_of_another_workspace_is_not_mentioned() -> None:
+    record = operation_record(requester="slack:TEAM2:U_REQ")
+    blocks = draw(record).blocks
+    assert [n for n in nodes(blocks) if n.get("type") == "user"] == []
+    assert "slack:TEAM2:U_REQ" in outside_literals(blocks)
+
+
+def test_the_status_says_what_changed_while_the_approval_waited() -> None:
+    shown = json.dumps(draw(states()["stale"]).blocks[1])
+    assert "You looked at version 7; it is now 9." in shown
+    assert "version 9, customer message, 2026-03-02 09:30 UTC, by Kim" in shown
+
+
+def test_a_rejection_shows_its_reason_literally() -> None:
+    blocks = draw(states()["rejected"]).blocks
+    assert literals([blocks[1]]) == ["Too <curt>, say *sorry* first."]
+
+
+def test_an_unknown_outcome_never_claims_either_end() -> None:
+    shown = json.dumps(draw(states()["unknown"]).blocks[1])
+    assert "The email may have been sent." in shown
+    assert "A person has to look" in shown
+    assert "was sent" not in shown
+
+
+@settings(max_examples=30, deadline=None)
+@given(texts, st.integers(0, 20_000))
+def test_the_models_last_words_stay_literal_on_a_runs_card(text: str, length: int) -> None:
+    long = grow(f"{MARK}{text}{MARK}", length)
+    drawing = draw(
+        run_record(summary=long, goal=long, operations=((1, OperationStatus.SUCCEEDED),) * 500)
+    )
+    assert validate_message(drawing.blocks) == []
+    assert text_length(drawing.blocks) <= 9_000
+    check_is_literal(drawing.blocks)
+    assert MARK not in drawing.text

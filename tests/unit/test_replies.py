@@ -1,0 +1,123 @@
+"""Every reason has a sentence, and no sentence can be made to mean something else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot import replies
+from executor.domain.approval import Vote
+from executor.domain.ids import PrincipalId
+from executor.domain.operation import OperationStatus
+from executor.domain.run import RunStatus
+from executor.domain.transition import Reason
+from tests.support.hostile import texts
+from tests.support.records import U_APP
+
+JARGON = re.compile(
+    r"\b(epoch|lease|digest|quorum|principal|payload|token|exception|null|none|api|sql)\b", re.I
+)
+MARKUP = re.compile(r"<(?!@[UW][A-Z0-9_]+>)|[*~]|:[a-z_]+:")
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_reason_is_a_sentence_without_jargon(reason: Reason) -> None:
+    said = replies.sentence(reason, {})
+    assert said.endswith(".")
+    assert said[0].isupper()
+    assert not JARGON.search(said)
+    assert reason.value not in said or "_" not in reason.value
+    assert len(said) <= 200
+
+
+def test_no_two_reasons_are_told_alike() -> None:
+    said = [replies.sentence(reason, {}) for reason in Reason]
+    assert len(set(said)) == len(said)
+
+
+details = st.dictionaries(
+    st.sampled_from(["by", "missing", "is", "run", "operation", "x"]),
+    st.one_of(texts, st.integers(), st.none(), st.booleans(), st.lists(texts, max_size=2)),
+)
+
+
+@given(st.sampled_from(list(Reason)), details.filter(lambda d: "by" not in d))
+def test_no_detail_brings_words_of_its_own(reason: Reason, detail: dict[str, object]) -> None:
+    said = replies.sentence(reason, detail)  # type: ignore[arg-type]
+    assert not MARKUP.search(said.replace("`/signoff status`", ""))
+    assert said.isascii()
+
+
+@given(texts)
+def test_a_principal_of_any_spelling_cannot_mention_or_link(name: str) -> None:
+    said = replies.mention(PrincipalId(name))
+    assert "<" not in said or re.fullmatch(r"<@[UW][A-Z0-9_]+>", said)
+
+
+def test_escaping_touches_three_characters_and_no_others() -> None:
+    assert replies.escape_mrkdwn("a & b < c > d &amp; *e* 'f'") == (
+        "a &amp; b &lt; c &gt; d &amp;amp; *e* 'f'"
+    )
+
+
+def test_sentences_name_who_and_what_they_know() -> None:
+    by = {"by": U_APP}
+    assert "already approved by <@U_APP>" in replies.sentence(Reason.ALREADY_GRANTED, by)
+    assert "cancelled by <@U_APP>" in replies.sentence(Reason.CANCELLED, by)
+    assert "You may not decide here" in replies.sentence(
+        Reason.NOT_PERMITTED, {"missing": "approve"}
+    )
+    assert "guests may not" in replies.sentence(Reason.IDENTITY_REFUSED, {"is": "guest"})
+    assert replies.sentence(Reason.CONFLICTS_WITH, {"operation": 3}).startswith("op_3 ")
+    assert replies.sentence(Reason.ALREADY_STARTED, {"run": 7}).startswith("run_7 ")
+
+
+def test_a_vote_is_confirmed_with_what_is_still_missing() -> None:
+    assert replies.recorded(Vote.APPROVE, 12, still_needed=0).startswith(
+        "Recorded: you approved op_12."
+    )
+    assert "1 more approval." in replies.recorded(Vote.APPROVE, 12, still_needed=1)
+    assert "2 more approvals." in replies.recorded(Vote.APPROVE, 12, still_needed=2)
+    assert "Nothing will be sent" in replies.recorded(Vote.REJECT, 12, still_needed=0)
+    assert replies.already_decided(Vote.REJECT, 12, U_APP) == (
+        "op_12 was already rejected by <@U_APP>."
+    )
+
+
+def test_what_was_not_recorded_is_never_called_recorded() -> None:
+    assert replies.database_away().startswith("Nothing was recorded")
+    assert replies.outdated_card().startswith("Nothing was recorded")
+    assert replies.not_confirmed().startswith("Not confirmed")
+
+
+@given(texts)
+def test_an_unknown_command_is_not_repeated(word: str) -> None:
+    said = replies.unknown_command(word)
+    assert said in {replies.unknown_command(known) for known in (*replies.COMMANDS, "")}
+
+
+def test_a_slip_of_the_keyboard_gets_the_nearest_command() -> None:
+    assert "`/signoff status`?" in replies.unknown_command("stauts")
+    assert "`/signoff cancel`?" in replies.unknown_command("CANCLE")
+    assert replies.help_text() in replies.unknown_command("xyzzy")
+
+
+def test_commands_are_answered_with_the_number_of_the_run() -> None:
+    assert replies.started(7).startswith("Started run_7.")
+    assert replies.cancelled(7).startswith("Cancelled run_7.")
+    assert "already being sent" in replies.cancelled_too_late(7)
+    assert "no such run" in replies.run_unknown()
+    assert "`/signoff start`" in replies.no_runs()
+    assert replies.status_line(7, RunStatus.WAITING, [12, 13]) == (
+        "run_7: waiting; waits for a decision on op_12, op_13."
+    )
+
+
+def test_no_two_states_are_told_alike() -> None:
+    runs = [replies.run_state(status) for status in RunStatus]
+    operations = [replies.operation_state(status) for status in OperationStatus]
+    assert len(set(runs)) == len(RunStatus)
+    assert len(set(operations)) == len(OperationStatus)
