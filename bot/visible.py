@@ -146,7 +146,7 @@ def _trick(character: str, *, one_line: bool) -> Trick | None:
     """Classify one character on its own; ``None`` means that it may be shown as it is."""
     if " " <= character <= "~":
         return None
-    if character == "never":
+    if character == OPENING:
         return Trick.BRACKET
     if character in "\n\t":
         return Trick.CONTROL if one_line else None

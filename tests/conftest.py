@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -32,6 +33,8 @@ _SETTINGS_OF_OURS = (
 
 
 def pytest_configure() -> None:
+    # A run that is told to end unwinds its fixtures, and so leaves no server behind.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     # At the start and not in a fixture, so that modules imported during collection see it too.
     for name in list(os.environ):
         if name.upper().startswith(_SETTINGS_OF_OURS):

@@ -68,15 +68,15 @@ CREATE TRIGGER the_journal_is_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON
 
 -- The one place that knows the shape of a journal entry as the store hands it over.
 CREATE FUNCTION journal_entries(entries jsonb) RETURNS TABLE (
-    tenant_id text, subject uuid, position bigint, machine text, entity_id uuid, seq integer,
+    tenant_id text, subject uuid, "position" bigint, machine text, entity_id uuid, seq integer,
     source text, target text, event text, actor text, detail jsonb, recorded_at timestamptz,
     previous_hash bytea, hash bytea
 ) LANGUAGE sql STABLE AS $$
-    SELECT e.tenant_id, e.subject, e.position, e.machine, e.entity_id, e.seq, e.source, e.target,
+    SELECT e.tenant_id, e.subject, e."position", e.machine, e.entity_id, e.seq, e.source, e.target,
            e.event, e.actor, e.detail, e.recorded_at,
            decode(e.previous_hash, 'hex'), decode(e.hash, 'hex')
     FROM jsonb_to_recordset(entries) AS e (
-        tenant_id text, subject uuid, position bigint, machine text, entity_id uuid, seq integer,
+        tenant_id text, subject uuid, "position" bigint, machine text, entity_id uuid, seq integer,
         source text, target text, event text, actor text, detail jsonb, recorded_at timestamptz,
         previous_hash text, hash text)
 $$;

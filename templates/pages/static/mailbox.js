@@ -63,31 +63,29 @@ export class Mailbox {
     return el(
       "ul",
       { class: "mails" },
-      [...this.mails]
-        .reverse()
-        .map((mail) =>
+      [...this.mails].reverse().map((mail) =>
+        el(
+          "li",
+          { class: this.fresh.has(mail.id) ? "arrived" : null },
           el(
-            "li",
-            { class: this.fresh.has(mail.id) ? "arrived" : null },
-            el(
-              "button",
-              {
-                type: "button",
-                class: "mail-item",
-                data: { key: mail.id },
-                on: { click: () => this.choose(mail.id) },
-              },
-              el("span", { class: "mail-to", text: `To ${shown(mail.to)}` }),
-              el("time", { class: "stamp", datetime: iso(mail.date), text: clock(mail.date) }),
-              el("span", { class: "mail-subject", dir: "auto", text: mail.subject }),
-              el("span", {
-                class: "mail-start",
-                dir: "auto",
-                text: (mail.text ?? "").replace(/\s+/g, " ").slice(0, 120),
-              }),
-            ),
+            "button",
+            {
+              type: "button",
+              class: "mail-item",
+              data: { key: mail.id },
+              on: { click: () => this.choose(mail.id) },
+            },
+            el("span", { class: "mail-to", text: `To ${shown(mail.to)}` }),
+            el("time", { class: "stamp", datetime: iso(mail.date), text: clock(mail.date) }),
+            el("span", { class: "mail-subject", dir: "auto", text: mail.subject }),
+            el("span", {
+              class: "mail-start",
+              dir: "auto",
+              text: (mail.text ?? "").replace(/\s+/g, " ").slice(0, 120),
+            }),
           ),
         ),
+      ),
     );
   }
 

@@ -62,22 +62,20 @@ function thread(replies, how) {
 function whispered(message, how) {
   const node = article({ ...message, user: how.names.bot().id }, how);
   node.classList.add("ephemeral");
-  node
-    .querySelector(".message-body")
-    .prepend(
-      el(
-        "div",
-        { class: "only-you" },
-        icon("eye"),
-        "Only visible to you",
-        el("button", {
-          type: "button",
-          class: "link",
-          on: { click: () => how.dismiss(message.ts) },
-          text: "Dismiss",
-        }),
-      ),
-    );
+  node.querySelector(".message-body").prepend(
+    el(
+      "div",
+      { class: "only-you" },
+      icon("eye"),
+      "Only visible to you",
+      el("button", {
+        type: "button",
+        class: "link",
+        on: { click: () => how.dismiss(message.ts) },
+        text: "Dismiss",
+      }),
+    ),
+  );
   return node;
 }
 

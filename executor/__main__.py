@@ -1,0 +1,138 @@
+"""The worker process: ``python -m executor``. The only place that puts its parts together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+
+from executor.adapters.host_clock import SystemClock, mint_id
+from executor.adapters.mail.smtp import SmtpMail
+from executor.adapters.mail.smtp_url import parse_smtp_url
+from executor.adapters.models.scripted import ScriptedModel
+from executor.config import (
+    ExecutorSettings,
+    PolicyInvalid,
+    SettingsInvalid,
+    executor_settings,
+    load_policy,
+)
+from executor.domain.errors import ExecutorError
+from executor.domain.lease import LeaseTerms
+from executor.engine.closure_email import ClosureEmails
+from executor.engine.driver import Crew
+from executor.engine.engine import Bell, Durations, Engine
+from executor.engine.failpoint import failpoints_from
+from executor.engine.setup import activate_policy
+from executor.engine.sweeper import sweep_until_cancelled
+from executor.engine.worker import Worker, WorkerTerms
+from executor.store.address import UnsupportedAddress
+from executor.store.database import Database
+from executor.store.embedded import EmbeddedDatabaseFailed
+from executor.store.installation import installed_database
+from executor.store.migrate import MigrationRefused
+from executor.store.wakeups import listening
+
+_log = logging.getLogger("executor")
+
+CANNOT_START = 78
+"""EX_CONFIG of sysexits(3): starting again without changing something does not help."""
+
+
+def main() -> int:
+    """Run the worker until SIGTERM or SIGINT; returns the process's exit code."""
+    try:
+        settings = executor_settings(os.environ)
+        logging.basicConfig(
+            level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        )
+        asyncio.run(_run(settings))
+    except (
+        SettingsInvalid,
+        PolicyInvalid,
+        MigrationRefused,
+        EmbeddedDatabaseFailed,
+        UnsupportedAddress,
+    ) as error:
+        print(f"signoff executor cannot start:\n{error}", file=sys.stderr)
+        return CANNOT_START
+    except ExecutorError as error:
+        print(f"signoff executor stopped: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _run(settings: ExecutorSettings) -> None:
+    policy = load_policy(settings.policy_path)
+    crew = _crew(settings)
+    owner = f"{socket.gethostname()}:{os.getpid()}:{mint_id().hex[-8:]}"
+    async with installed_database(
+        settings.database_url,
+        settings.home,
+        application_name="signoff executor",
+        pool_size=settings.pool_size,
+    ) as database:
+        bell = Bell(database)
+        engine = _engine(settings, database, bell)
+        if await activate_policy(engine, policy):
+            _log.info("policy %s is active", policy.version)
+        async with listening(database) as listener:
+            worker = Worker(
+                engine,
+                crew,
+                listener,
+                owner,
+                WorkerTerms(
+                    grace_seconds=settings.grace_seconds, poll_seconds=settings.sweep_seconds
+                ),
+            )
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(number, worker.stop)
+            async with asyncio.TaskGroup() as background:
+                ringing = background.create_task(bell.run(), name="bell")
+                sweeping = background.create_task(sweep_until_cancelled(engine), name="sweeper")
+                _log.info("worker %s is ready", owner)
+                await worker.run()
+                ringing.cancel()
+                sweeping.cancel()
+        _log.info("worker %s has stopped", owner)
+
+
+def _engine(settings: ExecutorSettings, database: Database, bell: Bell) -> Engine:
+    durations = Durations(
+        lease=LeaseTerms(
+            settings.lease_ttl_seconds, settings.lease_margin_seconds, settings.heartbeat_seconds
+        ),
+        first_byte_seconds=settings.first_byte_seconds,
+        clock_allowance_seconds=settings.clock_allowance_seconds,
+        retry_seconds=settings.retry_seconds,
+        sweep_seconds=settings.sweep_seconds,
+    )
+    return Engine(
+        database,
+        SystemClock(),
+        mint_id,
+        durations,
+        failpoints_from(settings.failpoint),
+        bell,
+    )
+
+
+def _crew(settings: ExecutorSettings) -> Crew:
+    try:
+        server = parse_smtp_url(settings.smtp_url.get_secret_value())
+    except ValueError as error:
+        raise SettingsInvalid([str(error)]) from error
+    mail = SmtpMail(
+        server,
+        longest_request_seconds=settings.smtp_longest_request_seconds,
+    )
+    return Crew(ScriptedModel(), mail, ClosureEmails())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

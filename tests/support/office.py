@@ -1,0 +1,354 @@
+"""An engine with everything around it, for tests of the use cases: real database, fakes outside.
+
+``Office`` is what one tenant needs to work: an active policy, people with fresh identities, a desk with
+tickets, and short ways to walk an operation to any of its states.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from sqlalchemy import text
+
+from executor.adapters.host_clock import SystemClock, mint_id
+from executor.domain.approval import Vote
+from executor.domain.closing import ProposeClosing
+from executor.domain.effect import Capability, Outcome, OutcomeKind
+from executor.domain.identity import Identity
+from executor.domain.ids import (
+    OperationId,
+    PrincipalId,
+    RunId,
+    TenantId,
+    slack_principal,
+)
+from executor.domain.lease import LeaseTerms
+from executor.domain.new_ticket import NewTicket
+from executor.domain.policy import Policy
+from executor.engine.accept import Accepted, Asked, accept
+from executor.engine.claims import ClaimedOperation, ClaimedRun, claim_operations, claim_runs
+from executor.engine.closure_email import ClosureEmails
+from executor.engine.decisions import Click, ClickResult, decide_clicks
+from executor.engine.desk import write_as_customer
+from executor.engine.engine import Durations, Engine
+from executor.engine.failpoint import Failpoints, Inert
+from executor.engine.ports import OutgoingMail
+from executor.engine.presenting import Shown, begin_posting, due_cards, finish_drawing, present
+from executor.engine.setup import activate_policy
+from executor.engine.start import Started, StartRequest, start
+from executor.store import clock, desk, tenants
+from executor.store.cards import SubjectKind
+from executor.store.database import Database
+
+TEAM = "T0TEAM1"
+TENANT = TenantId(TEAM)
+RIKO = slack_principal(TEAM, "U0REQUESTER")
+RENE = slack_principal(TEAM, "U0REVIEWER")
+SAM = slack_principal(TEAM, "U0SECOND")
+OTTO = slack_principal(TEAM, "U0OUTSIDER")
+CHANNEL = "C0APPROVALS"
+
+
+def policy(**changes: object) -> Policy:
+    """Make the tests' policy; ``changes`` replace whole sections."""
+    document: dict[str, object] = {
+        "slack": {"team": TEAM, "channel": CHANNEL},
+        "people": {
+            "requesters": ["U0REQUESTER", "U0SECOND"],
+            "approvers": ["U0REVIEWER", "U0SECOND", "U0REQUESTER"],
+        },
+        "email": {"from": "Acme Support <support@acme.example>", "signature": "Acme Support"},
+    }
+    return Policy.model_validate(document | changes)
+
+
+class FakeMail:
+    """A mail provider in memory: scripted outcomes, a gate before each, and a count."""
+
+    provider = "smtp:test"
+    capability = Capability.OPAQUE
+    longest_request_seconds = 5.0
+    promise = "A test promises nothing."
+
+    def __init__(self) -> None:
+        self.sent: list[OutgoingMail] = []
+        self.outcomes: list[Outcome] = []
+        self.arrived = asyncio.Event()
+        self.gate: asyncio.Event | None = None
+
+    @property
+    def accepted(self) -> int:
+        """How many mails left."""
+        return len(self.sent)
+
+    async def send(self, mail: OutgoingMail) -> Outcome:
+        """Take the mail, wait for the gate, and answer with the next scripted outcome."""
+        self.sent.append(mail)
+        self.arrived.set()
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.outcomes:
+            return self.outcomes.pop(0)
+        return Outcome(OutcomeKind.APPLIED, {"provider": "test", "code": 250})
+
+
+def not_applied(*, retryable: bool) -> Outcome:
+    """An outcome that proves that nothing was sent."""
+    return Outcome(OutcomeKind.NOT_APPLIED, {"phase": "rcpt", "code": 450}, retryable=retryable)
+
+
+def unknown() -> Outcome:
+    """An outcome that proves nothing."""
+    return Outcome(OutcomeKind.UNKNOWN, {"phase": "content", "problem": "lost"})
+
+
+SHORT = Durations(
+    lease=LeaseTerms(ttl_seconds=30.0, margin_seconds=5.0, heartbeat_seconds=5.0),
+    first_byte_seconds=10.0,
+    clock_allowance_seconds=1.0,
+    retry_seconds=1.0,
+)
+
+
+@dataclass
+class Office:
+    """One tenant at work."""
+
+    database: Database
+    engine: Engine
+    mail: FakeMail
+    emails: ClosureEmails
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+    @classmethod
+    async def open(
+        cls,
+        database: Database,
+        *,
+        failpoints: Failpoints | None = None,
+        durations: Durations = SHORT,
+        active: Policy | None = None,
+    ) -> Office:
+        """Open an office on a migrated database: policy active, people looked at, two tickets."""
+        engine = Engine(database, SystemClock(), mint_id, durations, failpoints or Inert())
+        office = cls(database, engine, FakeMail(), ClosureEmails())
+        await activate_policy(engine, active or policy())
+        await office.look_at(RIKO, RENE, SAM, OTTO)
+        for number in ("4101", "4102"):
+            await office.import_ticket(number)
+        return office
+
+    async def look_at(self, *people: PrincipalId, **facts: bool | str) -> None:
+        """Store fresh observations of people."""
+        async with self.database.transaction() as conn:
+            moment = await clock.now(conn)
+            for who in people:
+                identity = Identity(
+                    team_id=str(facts.get("team_id", TEAM)),
+                    deleted=bool(facts.get("deleted", False)),
+                    is_bot=bool(facts.get("is_bot", False)),
+                    is_guest=bool(facts.get("is_guest", False)),
+                    is_stranger=bool(facts.get("is_stranger", False)),
+                    observed_at=moment,
+                )
+                await tenants.put_identity(conn, TENANT, who, identity)
+
+    async def import_ticket(self, number: str, tenant: TenantId = TENANT) -> None:
+        """Put one believable ticket on the desk."""
+        ticket = NewTicket.model_validate(
+            {
+                "id": number,
+                "subject": f"Invoice {number}",
+                "language": "en",
+                "customer": {"name": "Pat Doe", "email": "pat@cust.example"},
+                "messages": [
+                    {"kind": "customer", "author": "Pat Doe", "body": "It is wrong."},
+                    {"kind": "agent", "author": "Ann", "body": "It is corrected now."},
+                ],
+            }
+        )
+        async with self.database.transaction() as conn:
+            await desk.import_ticket(conn, tenant, ticket, await clock.now(conn))
+
+    async def customer_writes(self, number: str = "4101") -> None:
+        """Let the customer write, which bumps the ticket's version."""
+        await write_as_customer(self.database, TENANT, number, "Still broken!")
+
+    async def start_run(
+        self, goal: str = "close 4101", requester: PrincipalId = RIKO, key: str | None = None
+    ) -> RunId:
+        """Queue a run."""
+        request = StartRequest(TENANT, requester, goal, key or uuid.uuid4().hex, {})
+        [result] = await start(self.engine, [request])
+        assert isinstance(result, Started), result
+        return result.run_id
+
+    async def claim_run(self, run_id: RunId, owner: str = "w1") -> ClaimedRun:
+        """Claim what is due and return the claim of this run."""
+        claimed = await claim_runs(self.engine, owner, 10)
+        return next(c for c in claimed if c.key[1] == run_id)
+
+    async def propose(
+        self,
+        run_id: RunId,
+        claimed: ClaimedRun,
+        ticket: str = "4101",
+        *,
+        message: str = "Your invoice is corrected.",
+        version: int | None = 2,
+        step: int = 1,
+        ordinal: int = 0,
+    ) -> OperationId:
+        """Record a model's reply with one proposal and accept it."""
+        await self.record_reply(run_id, step)
+        proposal = ProposeClosing(
+            ticket_id=ticket, language="en", subject=f"Ticket {ticket} closed", message=message
+        )
+        [result] = await accept(
+            self.engine,
+            self.mail,
+            self.emails,
+            (TENANT, run_id),
+            claimed.lease.epoch,
+            [Asked(step, ordinal, proposal, version)],
+            step + 1,
+        )
+        assert isinstance(result, Accepted), result
+        return result.operation_id
+
+    async def record_reply(self, run_id: RunId, step: int) -> None:
+        """Record a reply with two tool calls, unless that step is there."""
+        calls = [
+            {"id": "call_0", "name": "propose_closing", "arguments": {}},
+            {"id": "call_1", "name": "propose_closing", "arguments": {}},
+        ]
+        async with self.database.transaction() as conn:
+            await conn.execute(
+                text(
+                    "INSERT INTO steps (tenant_id, run_id, number, kind, content, recorded_at) "
+                    "VALUES (:t, :r, :n, 'model', CAST(:c AS jsonb), signoff_clock()) "
+                    "ON CONFLICT DO NOTHING"
+                ),
+                {
+                    "t": TENANT,
+                    "r": run_id,
+                    "n": step,
+                    "c": json.dumps({"text": "", "tool_calls": calls}),
+                },
+            )
+
+    async def show(self) -> None:
+        """Post every card that is due, as a bot would."""
+        for due in await due_cards(self.engine, 50):
+            shown = Shown(hashlib.sha256(b"view").digest(), [], 1)
+            if due.card.kind is SubjectKind.OPERATION and due.card.ts is None:
+                record = due.record
+                revision = getattr(record, "content_revision", 1)
+                shown = Shown(shown.view_digest, [], revision)
+                nonce = mint_id()
+                await begin_posting(self.engine, due.card, nonce, CHANNEL, shown)
+                await present(
+                    self.engine,
+                    due.card,
+                    nonce,
+                    channel=CHANNEL,
+                    ts=f"ts-{due.card.subject_id}",
+                    shown=shown,
+                )
+            if due.card.kind is SubjectKind.OPERATION:
+                await finish_drawing(self.engine, due.card, shown)
+
+    async def click_for(
+        self,
+        operation: OperationId,
+        who: PrincipalId = RENE,
+        vote: Vote = Vote.APPROVE,
+        note: str = "",
+        *,
+        request_hash: bytes | None = None,
+    ) -> Click:
+        """Make the click that a person would make on the operation's card."""
+        async with self.database.transaction() as conn:
+            row = (
+                await conn.execute(
+                    text(
+                        "SELECT id, digest, content_revision FROM approvals WHERE tenant_id = :t "
+                        "AND operation_id = :o ORDER BY opened_at DESC LIMIT 1"
+                    ),
+                    {"t": TENANT, "o": operation},
+                )
+            ).one()
+        return Click(
+            TENANT,
+            operation,
+            row.id,
+            bytes(row.digest),
+            row.content_revision,
+            mint_id(),
+            who,
+            vote,
+            note,
+            CHANNEL,
+            f"ts-{operation}",
+            request_hash or hashlib.sha256(uuid.uuid4().bytes).digest(),
+            who.rsplit(":", 1)[-1],
+        )
+
+    async def click(
+        self,
+        operation: OperationId,
+        who: PrincipalId = RENE,
+        vote: Vote = Vote.APPROVE,
+        note: str = "",
+    ) -> ClickResult:
+        """Click once, as one person."""
+        [result] = await decide_clicks(
+            self.engine, [await self.click_for(operation, who, vote, note)]
+        )
+        return result
+
+    async def proposed(self, ticket: str = "4101") -> OperationId:
+        """Walk to a proposal whose card is shown."""
+        run_id = await self.start_run(f"close {ticket}")
+        operation = await self.propose(run_id, await self.claim_run(run_id), ticket)
+        await self.show()
+        return operation
+
+    async def approved(self, ticket: str = "4101") -> OperationId:
+        """Walk to an approved operation."""
+        operation = await self.proposed(ticket)
+        await self.click(operation)
+        return operation
+
+    async def claimed(self, ticket: str = "4101", owner: str = "w1") -> ClaimedOperation:
+        """Walk to an operation that a worker holds."""
+        operation = await self.approved(ticket)
+        claims = await claim_operations(self.engine, owner, 10)
+        return next(c for c in claims if c.claim.key[1] == operation)
+
+    async def status(self, operation: OperationId) -> str:
+        """Read where an operation stands."""
+        return await self.value(
+            "SELECT status FROM operations WHERE tenant_id = :t AND id = :id", operation
+        )
+
+    async def run_status(self, run_id: RunId) -> str:
+        """Read where a run stands."""
+        return await self.value("SELECT status FROM runs WHERE tenant_id = :t AND id = :id", run_id)
+
+    async def value(self, query: str, id_: uuid.UUID) -> str:
+        """Read one value by a query over ``:t`` and ``:id``."""
+        async with self.database.transaction() as conn:
+            found = await conn.execute(text(query), {"t": TENANT, "id": id_})
+            return str(found.scalar_one())
+
+    async def rows(self, query: str, **binds: object) -> Sequence[object]:
+        """Read rows by a query."""
+        async with self.database.transaction() as conn:
+            return (await conn.execute(text(query), binds)).all()
