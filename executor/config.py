@@ -1,4 +1,5 @@
-"""Settings, read once from the environment and passed on as frozen values; units stand in the names.
+"""Settings, read once from the environment and passed on as frozen values; units stand in the
+names.
 
 Every problem is named at once, with how to get what is missing.
 """
@@ -16,9 +17,7 @@ from executor.domain.lease import LeaseTerms
 from executor.domain.policy import Policy
 
 POLICY_HELP = "set SIGNOFF_POLICY to the path of your policy file (see the README, Settings)"
-SMTP_HELP = (
-    "set SMTP_URL to your mail server, for example smtp://user:password@mail.example:587?tls=required"
-)
+SMTP_HELP = "set SMTP_URL to your mail server, for example smtp://user:password@mail.example:587?tls=required"
 
 
 class SettingsInvalid(Exception):

@@ -13,7 +13,9 @@ _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class SystemClock:
-    """The real clocks. CLOCK_BOOTTIME goes on while the machine is suspended (Linux clock_gettime(2))."""
+    """The real clocks. CLOCK_BOOTTIME goes on while the machine is suspended (Linux
+    clock_gettime(2)).
+    """
 
     def boottime(self) -> float:
         """Seconds since boot."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Union, assert_never
+from typing import assert_never
 
 from executor.domain.ids import ApprovalId, OperationId, PrincipalId
 from executor.domain.transition import BORN, NoChange, Reason, Refused, Transition
@@ -102,7 +102,7 @@ class Used:
     """The operation opened under this approval."""
 
 
-Event = Union[Presented, VoteCast, TimePassed, OperationEnded, Used]
+Event = Presented | VoteCast | TimePassed | OperationEnded | Used
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Moved:
     transition: Transition[ApprovalStatus] | None
 
 
-Decision = Union[Moved, NoChange, Refused]
+Decision = Moved | NoChange | Refused
 
 
 def decide(approval: Approval, event: Event, *, now: datetime) -> Decision:

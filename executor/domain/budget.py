@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Union, assert_never
+from typing import assert_never
 from zoneinfo import ZoneInfo
 
 from executor.domain.transition import BORN, NoChange, Reason, Refused, Transition
@@ -91,7 +91,7 @@ class LoseSight:
     """The call ended without telling what it cost, or its deadline passed."""
 
 
-Event = Union[Settle, Void, LoseSight]
+Event = Settle | Void | LoseSight
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,8 +98,8 @@ class Outcome:
     """What an adapter concludes from one attempt, and what that rests on.
 
     ``retryable`` is true only for a ``not_applied`` whose reason can change by itself. ``evidence``
-    is a small JSON object without secrets, for example
-    ``{"provider": "smtp", "phase": "final_reply", "code": 250, "reply": "2.0.0 Ok: queued as 4F"}``.
+    is a small JSON object without secrets, for example ``{"provider": "smtp", "phase":
+    "final_reply", "code": 250, "reply": "2.0.0 Ok: queued as 4F"}``.
     """
 
     kind: OutcomeKind
@@ -124,9 +124,7 @@ class Attempt:
     evidence: JsonObject = field(default_factory=dict)
 
 
-def decide_attempt(
-    status: AttemptStatus, outcome: Outcome
-) -> Transition[AttemptStatus] | NoChange:
+def decide_attempt(status: AttemptStatus, outcome: Outcome) -> Transition[AttemptStatus] | NoChange:
     """Decide what a reported outcome does to its attempt; facts are kept whoever reports them."""
     match outcome.kind:
         case OutcomeKind.APPLIED:

@@ -1,4 +1,5 @@
-"""The one tree of errors that the executor raises; refusals that a person reads are values, not errors.
+"""The one tree of errors that the executor raises; refusals that a person reads are values, not
+errors.
 
     ExecutorError
     ├── Conflict                another transaction was first, or we cannot know whether ours was

@@ -2,7 +2,8 @@
 
 Keys are UUIDs of version 7, so that rows of one time lie together in an index and no restore of an
 older backup can mint the name of something that a provider has already seen. Runs and operations
-carry a short number beside the key, for people only (``run_7``, ``op_12``); it is unique in a tenant.
+carry a short number beside the key, for people only (``run_7``, ``op_12``); it is unique in a
+tenant.
 """
 
 from __future__ import annotations

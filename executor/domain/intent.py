@@ -1,8 +1,8 @@
 """The intent: the frozen, canonical content of an operation, and what makes two proposals the same.
 
 Two digests must not be mixed. ``digest`` covers the whole intent, who asked and under which policy
-included; it is what an approval consents to. ``content_digest`` leaves those two out: it is what two
-proposals of different runs are compared by when they name the same intent key.
+included; it is what an approval consents to. ``content_digest`` leaves those two out: it is what
+two proposals of different runs are compared by when they name the same intent key.
 """
 
 from __future__ import annotations

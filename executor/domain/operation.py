@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Union, assert_never
+from typing import assert_never
 
 from executor.domain.effect import EffectStatus
 from executor.domain.payloads import JsonObject
@@ -118,10 +118,17 @@ class EffectsMoved:
     detail: JsonObject = field(default_factory=dict)
 
 
-Event = Union[
-    Granted, Denied, TimeRanOut, Superseded, RunEnded, RevalidationFailed, Opened, EffectsMoved
-]
-Decision = Union[Transition[OperationStatus], NoChange, Refused]
+Event = (
+    Granted
+    | Denied
+    | TimeRanOut
+    | Superseded
+    | RunEnded
+    | RevalidationFailed
+    | Opened
+    | EffectsMoved
+)
+Decision = Transition[OperationStatus] | NoChange | Refused
 
 
 def decide(status: OperationStatus, event: Event) -> Decision:

@@ -1,17 +1,19 @@
-"""JSON as the executor stores and digests it: RFC 8785 canonical form, and what may not be in it."""
+"""JSON as it is stored and digested: RFC 8785 canonical form, and what may not be in it."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Union
+from typing import TypeAlias
 
 import rfc8785
 
 from executor.domain.errors import InvalidContent
 
-JsonValue = Union[None, bool, int, float, str, Sequence["JsonValue"], Mapping[str, "JsonValue"]]
-JsonObject = Mapping[str, JsonValue]
+JsonValue: TypeAlias = (
+    "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
+)
+JsonObject: TypeAlias = Mapping[str, JsonValue]
 
 
 def canonical(value: JsonValue) -> bytes:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Union
 
 from executor.domain.payloads import JsonObject, digest
 from executor.domain.policy import RunSection
@@ -16,7 +15,7 @@ from executor.domain.transition import Reason
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One tool call of a recorded reply; named by step and ordinal, for the model's ids may repeat."""
+    """One tool call of a recorded reply, named by step and ordinal: the model's ids may repeat."""
 
     step: int
     ordinal: int
@@ -65,7 +64,7 @@ class GiveUp:
     reason: Reason
 
 
-NextAction = Union[AskModel, AnswerCalls, Finish, GiveUp]
+NextAction = AskModel | AnswerCalls | Finish | GiveUp
 
 
 def next_action(turns: Sequence[RecordedTurn], limits: RunSection) -> NextAction:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Union, assert_never
+from typing import assert_never
 
 from executor.domain.transition import BORN, NoChange, Reason, Refused, Transition
 
@@ -76,8 +76,8 @@ class DoubtSettled:
     reason: Reason
 
 
-Event = Union[Claimed, MustWait, Completed, Stopped, DoubtSettled]
-Decision = Union[Transition[RunStatus], NoChange, Refused]
+Event = Claimed | MustWait | Completed | Stopped | DoubtSettled
+Decision = Transition[RunStatus] | NoChange | Refused
 
 
 def decide(status: RunStatus, event: Event) -> Decision:

@@ -1,4 +1,5 @@
-"""What a decision about a machine can be: a transition, no change, or a refusal; never an exception.
+"""What a decision about a machine can be: a transition, no change, or a refusal; never an
+exception.
 
 Every machine (run, operation, effect, attempt, approval, reservation) decides with a pure, total
 ``decide(state, event, *, now)`` and ends in ``assert_never``. The store applies a transition only

@@ -1,8 +1,9 @@
 """T1: a proposal becomes an operation, or converges with one, or is refused; all in one commit.
 
-By intent key: none live mints one; live and equal links to it; live and different in the same run with
-nothing dispatched supersedes it; live and different in another run conflicts; succeeded returns its
-result. Locks: policies, runs, tickets, episodes, operations, approvals, cards, journal heads.
+By intent key: none live mints one; live and equal links to it; live and different in the same run
+with nothing dispatched supersedes it; live and different in another run conflicts; succeeded
+returns its result. Locks: policies, runs, tickets, episodes, operations, approvals, cards, journal
+heads.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Union
 
 from executor.domain import operation
 from executor.domain.approval import Approval, ApprovalStatus
@@ -64,7 +64,7 @@ class Answered:
     result: JsonObject
 
 
-AcceptResult = Union[Accepted, Answered]
+AcceptResult = Accepted | Answered
 
 
 @dataclass(slots=True)
@@ -94,8 +94,8 @@ async def accept(
 ) -> list[AcceptResult]:
     """Accept the proposals of one step of a run, in order, in one commit.
 
-    Opens its own transaction. Answers given at once are recorded as steps from ``next_step`` on. The
-    same tool call again is refused by its key: a resumed run asks only for what has no record.
+    Opens its own transaction. Answers given at once are recorded as steps from ``next_step`` on.
+    The same tool call again is refused by its key: a resumed run asks only for what has no record.
     Raises ``StaleEpoch`` when the lease is lost or the run no longer works, ``CommitUnknown``.
     """
     tenant = run_key[0]
@@ -112,9 +112,7 @@ async def accept(
         )
         results: list[AcceptResult] = []
         for item in asked:
-            outcome = _decide(
-                engine, mail, emails, policy, row, tickets, keys, state, item, chain
-            )
+            outcome = _decide(engine, mail, emails, policy, row, tickets, keys, state, item, chain)
             if isinstance(outcome, Answered):
                 await runs.record_step(
                     conn,
@@ -144,9 +142,7 @@ async def lock_working_run(
     return row
 
 
-async def _keys(
-    conn: Connection, tenant: TenantId, tickets: dict[str, Ticket]
-) -> dict[str, str]:
+async def _keys(conn: Connection, tenant: TenantId, tickets: dict[str, Ticket]) -> dict[str, str]:
     """Name each ticket's closing in its current episode, counting a new one where it came back."""
     episodes = await operations.lock_episodes(
         conn, [(tenant, BUILTIN_DESK, ticket) for ticket in tickets]
@@ -166,16 +162,12 @@ async def _keys(
     return keys
 
 
-async def _lock_operations(
-    conn: Connection, tenant: TenantId, keys: Sequence[str]
-) -> _Acceptance:
+async def _lock_operations(conn: Connection, tenant: TenantId, keys: Sequence[str]) -> _Acceptance:
     named = await operations.of_keys(conn, [(tenant, key) for key in keys])
     rows = await operations.lock(conn, [(t, id_) for t, id_, *_ in named])
     consents = await approvals.lock(conn, list(rows))
     live = {r.intent_key: r for r in rows.values() if r.status in LIVE}
-    done = {
-        r.intent_key: r for r in rows.values() if r.status is OperationStatus.SUCCEEDED
-    }
+    done = {r.intent_key: r for r in rows.values() if r.status is OperationStatus.SUCCEEDED}
     return _Acceptance(live, consents, done)
 
 
@@ -211,9 +203,7 @@ def _decide(
     return _converge(engine, policy, row, ticket, state, item, intent, chain)
 
 
-def _refuse(
-    policy: Policy, row: runs.RunRow, ticket: Ticket, item: Asked
-) -> Refused | None:
+def _refuse(policy: Policy, row: runs.RunRow, ticket: Ticket, item: Asked) -> Refused | None:
     objection = policy.objection(row.requester, Permission.REQUEST)
     if objection is not None:
         return objection
@@ -368,9 +358,7 @@ def _mint(
             actor,
             {"operation": str(operation_id), "kind": planned.kind.value},
         )
-        state.new_effects.append(
-            effects.NewEffect(tenant, operation_id, position, planned, entry)
-        )
+        state.new_effects.append(effects.NewEffect(tenant, operation_id, position, planned, entry))
     consent = Approval(
         ApprovalId(engine.mint()),
         operation_id,
@@ -406,9 +394,7 @@ def _link(
     return Accepted(operation_id, linked)
 
 
-async def _apply(
-    conn: Connection, state: _Acceptance, row: runs.RunRow, chain: Chain
-) -> None:
+async def _apply(conn: Connection, state: _Acceptance, row: runs.RunRow, chain: Chain) -> None:
     """Write what was decided; superseded ones leave their key before new ones take it."""
     await endings.end_unopened(conn, state.superseded, row.requester, chain)
     minted = list(state.minted.values())
@@ -421,5 +407,3 @@ async def _apply(
         touched = {(p.tenant_id, p.operation_id, SubjectKind.OPERATION) for p in state.proposals}
         await cards.want(conn, touched, chain.now)
     await journal.advance(conn, chain)
-
-

@@ -1,7 +1,8 @@
-"""TM: money is held in one commit, the call is made, and it is charged with the record of its reply.
+"""TM: money is held in one commit, the call is made, and it is charged with the record of its
+reply.
 
-An unrecorded call is made again only under a new reservation; the old one becomes ``unknown`` at its
-deadline and stays counted. Locks: runs, reservations, run budgets, tenant-days, journal heads.
+An unrecorded call is made again only under a new reservation; the old one becomes ``unknown`` at
+its deadline and stays counted. Locks: runs, reservations, run budgets, tenant-days, journal heads.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TypeVar, Union
+from typing import TypeVar
 
 from executor.domain import budget
 from executor.domain.budget import Account, Admitted, Charge, ReservationStatus
@@ -22,7 +23,6 @@ from executor.engine.failpoint import Commit
 from executor.store import budgets, clock, journal, tenants
 from executor.store.budgets import Change
 from executor.store.connection import Connection
-
 
 KeyT = TypeVar("KeyT")
 
@@ -45,7 +45,7 @@ class Held:
     reservation_id: ReservationId
 
 
-ReserveResult = Union[Held, Refused]
+ReserveResult = Held | Refused
 
 
 async def reserve(engine: Engine, asks: Sequence[Ask]) -> list[ReserveResult]:
@@ -74,9 +74,7 @@ async def reserve(engine: Engine, asks: Sequence[Ask]) -> list[ReserveResult]:
         for ask in asks:
             tenant = ask.run_key[0]
             day = budget.budget_day(chain.now, policies[tenant].tenant.timezone)
-            results.append(
-                _hold(engine, ask, day, run_accounts, day_accounts, new, chain)
-            )
+            results.append(_hold(engine, ask, day, run_accounts, day_accounts, new, chain))
         await budgets.insert(conn, new, chain.now)
         await _add(conn, new)
         await journal.advance(conn, chain)
@@ -136,9 +134,7 @@ class Locked:
     rows: Mapping[budgets.ReservationKey, budgets.ReservationRow]
 
 
-async def lock_for_charge(
-    conn: Connection, keys: Sequence[budgets.ReservationKey]
-) -> Locked:
+async def lock_for_charge(conn: Connection, keys: Sequence[budgets.ReservationKey]) -> Locked:
     """Lock reservations and the accounts that they hold from; before the journal's heads."""
     rows = await budgets.lock(conn, sorted(keys, key=lambda key: (key[0], key[1].int)))
     await budgets.lock_run_budgets(conn, {(r.tenant_id, r.run_id) for r in rows.values()})
@@ -187,7 +183,7 @@ async def charge_alone(
     engine: Engine,
     events: Mapping[budgets.ReservationKey, budget.Event],
 ) -> None:
-    """Charge in a commit of its own, where there is no reply to record. Opens its own transaction."""
+    """Charge where there is no reply to record. Opens its own transaction."""
     async with engine.committing(Commit.EXPIRE) as conn:
         locked = await lock_for_charge(conn, list(events))
         subjects = {(r.tenant_id, r.run_id) for r in locked.rows.values()}

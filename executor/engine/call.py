@@ -1,8 +1,8 @@
 """The call: the frozen bytes leave outside any transaction, before the attempt's deadline, once.
 
-Right before the first byte the attempt is read again, and the deadline is compared on three clocks: the
-database's, this host's wall clock, and a clock that went on while the machine was suspended. What was
-never sent is reported as such, for that is proof.
+Right before the first byte the attempt is read again, and the deadline is compared on three clocks:
+the database's, this host's wall clock, and a clock that went on while the machine was suspended.
+What was never sent is reported as such, for that is proof.
 """
 
 from __future__ import annotations
@@ -68,9 +68,7 @@ async def call(
         await engine.failpoints.reach(point(CALL, Side.BEFORE))
         outcome = await mail.send(_mail(opened))
         await engine.failpoints.reach(point(CALL, Side.AFTER))
-    await report_until_stored(
-        engine, Report(claim.key, opened.attempt.id, outcome, claim.owner)
-    )
+    await report_until_stored(engine, Report(claim.key, opened.attempt.id, outcome, claim.owner))
 
 
 def _mail(opened: Opened) -> OutgoingMail:
@@ -130,6 +128,4 @@ async def report_until_stored(engine: Engine, item: Report) -> None:
             delay = min(2 * delay, LONGEST_REPORT_DELAY_SECONDS)
         else:
             return
-    _log.error(
-        "attempt %s: its outcome %s could not be stored", item.attempt_id, item.outcome.kind
-    )
+    _log.error("attempt %s: its outcome %s could not be stored", item.attempt_id, item.outcome.kind)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Union
 
 from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
@@ -125,4 +124,4 @@ class RunRecord:
     ended_at: datetime | None
 
 
-CardRecord = Union[OperationRecord, RunRecord]
+CardRecord = OperationRecord | RunRecord

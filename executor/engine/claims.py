@@ -48,9 +48,7 @@ async def claim_runs(engine: Engine, owner: str, most: int) -> list[ClaimedRun]:
         for row in rows:
             decision = run.decide(row.status, run.Claimed())
             entry = (
-                chain.move(
-                    Machine.RUN, row.tenant_id, row.id, row.id, row.seq, decision, owner
-                )
+                chain.move(Machine.RUN, row.tenant_id, row.id, row.id, row.seq, decision, owner)
                 if isinstance(decision, Transition)
                 else None
             )

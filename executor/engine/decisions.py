@@ -1,4 +1,5 @@
-"""T3: clicks become votes, many in one commit; what was clicked is looked up, never taken from the click.
+"""T3: clicks become votes, many in one commit; what was clicked is looked up, never taken from the
+click.
 
 Votes on one approval are folded in order, each deciding on what the one before left. The hash of a
 signed request is inserted in this commit and no other, so that a redelivery after a crash is not
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Union
 from uuid import UUID
 
 from executor.domain import approval, identity, operation
@@ -37,8 +37,8 @@ LONGEST_NOTE = 1_000
 class Click:
     """One person's click. ``digest``, ``content_revision`` and ``nonce`` name what was shown.
 
-    ``channel`` and ``message_ts`` are where the click happened; ``request_hash`` is the SHA-256 of the
-    signed request. ``notice`` is what private answers need: the channel and the Slack user id.
+    ``channel`` and ``message_ts`` are where the click happened; ``request_hash`` is the SHA-256 of
+    the signed request. ``notice`` is what private answers need: the channel and the Slack user id.
     """
 
     tenant_id: TenantId
@@ -76,7 +76,7 @@ class NotConfirmed:
     """COMMIT was sent and its answer lost, and reading back did not help: the card will show it."""
 
 
-ClickResult = Union[Recorded, NoChange, Refused, NotConfirmed]
+ClickResult = Recorded | NoChange | Refused | NotConfirmed
 
 
 @dataclass(slots=True)
@@ -99,8 +99,9 @@ class _Fold:
 async def decide_clicks(engine: Engine, clicks: Sequence[Click]) -> list[ClickResult]:
     """Record clicks in one commit and say what each came to.
 
-    Opens its own transaction. The same signed request again changes nothing. Refusals are journaled.
-    Raises ``CommitUnknown`` when the answer to COMMIT was lost: see ``decide`` for reading back.
+    Opens its own transaction. The same signed request again changes nothing. Refusals are
+    journaled. Raises ``CommitUnknown`` when the answer to COMMIT was lost: see ``decide`` for
+    reading back.
     """
     async with engine.committing(Commit.DECIDE) as conn:
         fresh = await approvals.remember_requests(
@@ -137,7 +138,7 @@ async def decide_clicks(engine: Engine, clicks: Sequence[Click]) -> list[ClickRe
 
 
 async def read_back(engine: Engine, click: Click) -> ClickResult:
-    """After ``CommitUnknown``: say whether this click's own vote is stored. Never raises it again."""
+    """After ``CommitUnknown``: say whether this click's own vote is stored; never raises it."""
     try:
         async with engine.database.transaction() as conn:
             stored = await approvals.decision_of(
@@ -201,7 +202,7 @@ def _objection(
     fold: _Fold,
     chain: Chain,
 ) -> Refused | None:
-    """Say why this person may not decide this, or ``None``; rejecting one's own request is allowed."""
+    """Say why this person may not decide this; anybody permitted may reject their own request."""
     about_the_person = policy.objection(click.principal, Permission.APPROVE) or identity.objection(
         person, policy.slack.team, now=chain.now
     )
@@ -344,9 +345,7 @@ def _move(
     moved = operation.decide(row.status, event)
     if not isinstance(moved, Transition):
         return
-    entry = chain.move(
-        Machine.OPERATION, row.tenant_id, row.run_id, row.id, row.seq, moved, actor
-    )
+    entry = chain.move(Machine.OPERATION, row.tenant_id, row.run_id, row.id, row.seq, moved, actor)
     approved = moved.target is operation.OperationStatus.APPROVED
     fold.operation_moves.append(
         operations.OperationMove(

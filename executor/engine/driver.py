@@ -12,7 +12,6 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Union
 
 from executor.domain import budget, run
 from executor.domain.closing import ProposeClosing
@@ -94,14 +93,16 @@ class _Left:
 
 
 _WENT_ON = None
-_Progress = Union[_Left, None]
+_Progress = _Left | None
 
 
-async def drive(engine: Engine, crew: Crew, key: RunKey, keeper: Keeper, stop: asyncio.Event) -> None:
+async def drive(
+    engine: Engine, crew: Crew, key: RunKey, keeper: Keeper, stop: asyncio.Event
+) -> None:
     """Work a run until it waits or ends, or ``stop`` is set between two steps.
 
-    Raises ``StaleEpoch`` when the lease is lost, ``CommitUnknown`` and ``DatabaseUnavailable`` as they
-    come: the record says to the next driver what was stored.
+    Raises ``StaleEpoch`` when the lease is lost, ``CommitUnknown`` and ``DatabaseUnavailable`` as
+    they come: the record says to the next driver what was stored.
     """
     while True:
         record = await _read(engine, key)
@@ -225,7 +226,9 @@ async def _call(engine: Engine, model: ModelPort, request: ModelRequest) -> Mode
         async with asyncio.timeout(engine.durations.model_call_seconds):
             return await model.reply(request)
     except TimeoutError as error:
-        raise ModelFailed("the model did not answer in time", not_sent=False, retryable=True) from error
+        raise ModelFailed(
+            "the model did not answer in time", not_sent=False, retryable=True
+        ) from error
 
 
 async def _record_reply(
@@ -236,7 +239,7 @@ async def _record_reply(
     reply: ModelReply,
     held: Held,
 ) -> None:
-    """Charge the call and record its reply in one commit; the charge is a fact whatever the epoch."""
+    """Charge the call and record its reply in one commit; the charge is a fact at any epoch."""
     reservation = (key[0], held.reservation_id)
     async with engine.committing(Commit.RECORD_REPLY) as conn:
         row = (await runs.lock(conn, [key]))[key]
@@ -391,5 +394,3 @@ async def _hand_back(engine: Engine, key: RunKey, keeper: Keeper) -> None:
         now: datetime = await clock.now(conn)
         await runs.hand_back(conn, key, owner=keeper.owner, epoch=keeper.epoch, due_at=now)
     engine.ring(Kind.WORK)
-
-

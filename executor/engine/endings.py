@@ -44,8 +44,8 @@ async def cancel(
 ) -> Stopped | Refused:
     """Stop a run at a person's word.
 
-    Opens its own transaction. A second cancel is refused with ``ALREADY_ENDED``, or returns the run as
-    it is while something opened is not yet known. Raises ``CommitUnknown``.
+    Opens its own transaction. A second cancel is refused with ``ALREADY_ENDED``, or returns the run
+    as it is while something opened is not yet known. Raises ``CommitUnknown``.
     """
     async with engine.committing(Commit.CANCEL) as conn:
         policies = await tenants.share_policies(conn, [tenant])
@@ -59,9 +59,7 @@ async def cancel(
         chain = await locked.chain(conn)
         objection = (
             None if row.requester == principal else policy.objection(principal, Permission.APPROVE)
-        ) or identity.objection(
-            people.get((tenant, principal)), policy.slack.team, now=chain.now
-        )
+        ) or identity.objection(people.get((tenant, principal)), policy.slack.team, now=chain.now)
         if objection is not None:
             return objection
         result = await stop_locked(conn, locked, row, Reason.CANCELLED, principal, chain)
@@ -118,7 +116,7 @@ async def stop_locked(
     chain: Chain,
     summary: str | None = None,
 ) -> Stopped | Refused:
-    """End a locked run for a reason other than success, with everything of it that was not opened."""
+    """End a locked run other than by success, with everything of it that was not opened."""
     mine = [o for o in locked.operations.values() if (o.tenant_id, o.run_id) == row.key]
     in_doubt = [o for o in mine if o.status in IN_DOUBT]
     decision = run.decide(row.status, run.Stopped(reason, bool(in_doubt)))
@@ -155,9 +153,7 @@ async def move_run(
     ended = transition.target in ENDED
     if ended:
         await cards.want(conn, [(row.tenant_id, row.id, SubjectKind.RUN)], chain.now)
-    entry = chain.move(
-        Machine.RUN, row.tenant_id, row.id, row.id, row.seq, transition, actor
-    )
+    entry = chain.move(Machine.RUN, row.tenant_id, row.id, row.id, row.seq, transition, actor)
     await runs.move(
         conn,
         [
@@ -193,9 +189,7 @@ async def withdraw_unopened(
 
 async def end_unopened(
     conn: Connection,
-    endings: Sequence[
-        tuple[operations.OperationRow, approval.Approval | None, operation.Event]
-    ],
+    endings: Sequence[tuple[operations.OperationRow, approval.Approval | None, operation.Event]],
     actor: str,
     chain: Chain,
 ) -> None:
@@ -211,9 +205,7 @@ async def end_unopened(
             continue
         if consent is not None:
             withdrawn = decision.target is OperationStatus.WITHDRAWN
-            ended = approval.decide(
-                consent, _approval_event(event, withdrawn), now=chain.now
-            )
+            ended = approval.decide(consent, _approval_event(event, withdrawn), now=chain.now)
             if isinstance(ended, approval.Moved) and ended.transition is not None:
                 approval_moves.append(
                     approval_move(row, consent, ended.approval, ended.transition, actor, chain)
@@ -279,7 +271,7 @@ async def expire(engine: Engine, keys: Sequence[OperationKey]) -> int:
 
 
 async def stop_for_time(engine: Engine, key: RunKey) -> None:
-    """End a run whose wall time is over. Opens its own transaction; a second call changes nothing."""
+    """End a run whose wall time is over; a second call changes nothing. Opens its own transaction."""
     async with engine.committing(Commit.END_RUN) as conn:
         locked = await lock_run_with_operations(conn, [key])
         chain = await locked.chain(conn)

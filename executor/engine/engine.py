@@ -9,16 +9,18 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from executor.store.connection import Connection
-
 from executor.domain.errors import ExecutorError
 from executor.domain.lease import LeaseTerms
 from executor.engine.failpoint import Commit, Failpoints, Inert, committing
 from executor.engine.ports import HostClock
+from executor.store.connection import Connection
 from executor.store.database import Database
 from executor.store.wakeups import Kind, notify
 
 _log = logging.getLogger(__name__)
+
+
+DEFAULT_LEASE = LeaseTerms(ttl_seconds=30.0, margin_seconds=5.0, heartbeat_seconds=8.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Durations:
     concluded about it before that, plus the provider's longest request, plus the clock allowance.
     """
 
-    lease: LeaseTerms = LeaseTerms(ttl_seconds=30.0, margin_seconds=5.0, heartbeat_seconds=8.0)
+    lease: LeaseTerms = DEFAULT_LEASE
     first_byte_seconds: float = 10.0
     clock_allowance_seconds: float = 5.0
     model_call_seconds: float = 120.0

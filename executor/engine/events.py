@@ -21,9 +21,7 @@ AT_ONCE = 20
 __all__ = ["StoredEvent"]
 
 
-async def store_event(
-    engine: Engine, tenant: TenantId, event_id: str, payload: JsonObject
-) -> bool:
+async def store_event(engine: Engine, tenant: TenantId, event_id: str, payload: JsonObject) -> bool:
     """Store an event; ``False``: it was stored before. Opens its own transaction."""
     async with engine.committing(Commit.STORE_EVENT) as conn:
         new = await inbox.put(conn, tenant, event_id, payload)

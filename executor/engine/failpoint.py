@@ -1,7 +1,8 @@
 """Named points at both sides of every commit of the job, and around the outside call.
 
-Inert unless a test or the demo injects something: a process can be killed there, or held there until
-it is let go. The names are made from ``Commit``, so that a new commit is in the crash matrix at once.
+Inert unless a test or the demo injects something: a process can be killed there, or held there
+until it is let go. The names are made from ``Commit``, so that a new commit is in the crash matrix
+at once.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from enum import StrEnum
 from typing import Protocol
 
 from executor.store.connection import Connection
-
 from executor.store.database import Database
 
 

@@ -2,8 +2,8 @@
 
 One item is a group of one. A caller that is cancelled or times out never cancels its group: what it
 asked for may be committed all the same. A group that the database refuses is tried again item by
-item, so that one bad item costs only itself; a group whose COMMIT is unknown is not, for each of its
-items has to be read back first.
+item, so that one bad item costs only itself; a group whose COMMIT is unknown is not, for each of
+its items has to be read back first.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Group(Generic[ItemT, ResultT]):
                 return
             for pair in group:
                 await self._run_group([pair])
-        except Exception as error:  # noqa: BLE001 - each caller gets it; the group itself goes on
+        except Exception as error:
             _fail(group, error)
         except asyncio.CancelledError:
             for _, answer in group:

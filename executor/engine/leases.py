@@ -1,4 +1,6 @@
-"""A held lease: renewed only by the task that drives the work, trusted only inside its trust window."""
+"""A held lease: renewed only by the task that drives the work, trusted only inside its trust
+window.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,8 @@ class Keeper:
     async def while_kept(self, work: Coroutine[Any, Any, T], *, abandon: bool) -> T:
         """Do ``work`` and renew the lease meanwhile.
 
-        When the lease is lost, ``abandon`` cancels the work and raises ``StaleEpoch``; otherwise the
-        work goes on without a lease, for what it reports is a fact all the same.
+        When the lease is lost, ``abandon`` cancels the work and raises ``StaleEpoch``; otherwise
+        the work goes on without a lease, for what it reports is a fact all the same.
         """
         task = asyncio.create_task(work)
         held = True
@@ -79,9 +81,7 @@ class Keeper:
             # The trust window ends by itself if this goes on.
             _log.warning("a lease was not renewed: %s", error)
             return True
-        self._lease = Lease(
-            self._lease.owner, self._lease.epoch, trust_from(asked, self._terms)
-        )
+        self._lease = Lease(self._lease.owner, self._lease.epoch, trust_from(asked, self._terms))
         return True
 
 
@@ -100,9 +100,7 @@ def operation_keeper(engine: Engine, key: OperationKey, lease: Lease) -> Keeper:
 
     async def renew(conn: Connection) -> bool:
         until = await _until(conn, engine)
-        return await operations.renew(
-            conn, key, owner=lease.owner, epoch=lease.epoch, until=until
-        )
+        return await operations.renew(conn, key, owner=lease.owner, epoch=lease.epoch, until=until)
 
     return Keeper(engine, lease, lambda: _in_transaction(engine, renew))
 
@@ -111,8 +109,6 @@ async def _until(conn: Connection, engine: Engine) -> datetime:
     return await clock.now(conn) + timedelta(seconds=engine.durations.lease.ttl_seconds)
 
 
-async def _in_transaction(
-    engine: Engine, renew: Callable[[Connection], Awaitable[bool]]
-) -> bool:
+async def _in_transaction(engine: Engine, renew: Callable[[Connection], Awaitable[bool]]) -> bool:
     async with engine.database.transaction() as conn:
         return await renew(conn)

@@ -1,11 +1,11 @@
-"""T4: the point of no return. Everything is checked again under locks; then, in the same commit, the
-ticket is closed, the approval is consumed, and the first external attempt is recorded.
+"""T4: the point of no return. Everything is checked again under locks; then, in the same commit,
+the ticket is closed, the approval is consumed, and the first external attempt is recorded.
 
 What commits before it (a cancel, a revocation, a new version, an expiry, a policy change) prevents
-the effect; what commits after it is told "already sending". Later effects and retries are opened here
-too, with the checks that still make sense for them: our own close has moved the version, and the
-approval is consumed by this operation. Locks: policies, runs, tickets, operations, approvals, effects
-and attempts, cards, journal heads; then the time is read.
+the effect; what commits after it is told "already sending". Later effects and retries are opened
+here too, with the checks that still make sense for them: our own close has moved the version, and
+the approval is consumed by this operation. Locks: policies, runs, tickets, operations, approvals,
+effects and attempts, cards, journal heads; then the time is read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Union
 
 from executor.domain import approval, effect, operation
 from executor.domain.approval import Approval, Vote
@@ -68,7 +67,7 @@ class LostLease:
     """The lease is somebody else's now; nothing was changed."""
 
 
-OpenResult = Union[Opened, NotOpened, PutOff, LostLease]
+OpenResult = Opened | NotOpened | PutOff | LostLease
 
 
 @dataclass(slots=True)
@@ -81,9 +80,7 @@ class _Plan:
     attempts: list[effects.NewAttempt] = field(default_factory=list)
     approval_moves: list[approvals.ApprovalMove] = field(default_factory=list)
     operation_moves: list[operations.OperationMove] = field(default_factory=list)
-    stale: list[tuple[OperationRow, Approval | None, operation.Event]] = field(
-        default_factory=list
-    )
+    stale: list[tuple[OperationRow, Approval | None, operation.Event]] = field(default_factory=list)
     touched: list[OperationRow] = field(default_factory=list)
     looks: list[tuple[TenantId, PrincipalId]] = field(default_factory=list)
 
@@ -122,9 +119,7 @@ async def read_back(engine: Engine, claim: Claim) -> OpenResult:
     return PutOff()
 
 
-def _decide(
-    engine: Engine, mail: MailPort, claim: Claim, world: World, plan: _Plan
-) -> OpenResult:
+def _decide(engine: Engine, mail: MailPort, claim: Claim, world: World, plan: _Plan) -> OpenResult:
     row = world.rows.get(claim.key)
     if row is None or (row.lease_owner, row.lease_epoch) != (claim.owner, claim.epoch):
         return LostLease()
@@ -163,9 +158,7 @@ def _refuse(
     """End the operation: stale where nothing was done, else with the truth about its parts."""
     chain = world.chain
     if first:
-        plan.stale.append(
-            (row, world.consents.get(row.key), operation.RevalidationFailed(refused))
-        )
+        plan.stale.append((row, world.consents.get(row.key), operation.RevalidationFailed(refused)))
         return NotOpened(refused)
     statuses = []
     for part in world.parts[row.key]:
@@ -175,9 +168,7 @@ def _refuse(
             continue
         statuses.append(part.status)
     detail = {**row.detail, "not_opened": refused.reason.value}
-    decision = operation.decide(
-        row.status, operation.EffectsMoved(statuses, detail=detail)
-    )
+    decision = operation.decide(row.status, operation.EffectsMoved(statuses, detail=detail))
     if isinstance(decision, Transition):
         ended = Transition(decision.source, decision.target, decision.event, refused.reason, detail)
         _move(row, ended, plan, chain, ended_at=chain.now)
@@ -289,16 +280,12 @@ def _dispatch(
         },
     )
     plan.attempts.append(
-        effects.NewAttempt(
-            row.tenant_id, row.id, attempt, claim.epoch, mail.provider, born
-        )
+        effects.NewAttempt(row.tenant_id, row.id, attempt, claim.epoch, mail.provider, born)
     )
     others = [t.attempt.status for t in world.tries[row.key] if t.attempt.effect_id == part.id]
     moved = effect.decide_effect(part.status, [*others, AttemptStatus.DISPATCHED])
     assert isinstance(moved, Transition)
-    plan.effect_moves.append(
-        _effect_move(row, part, moved, chain, first_attempt_at=chain.now)
-    )
+    plan.effect_moves.append(_effect_move(row, part, moved, chain, first_attempt_at=chain.now))
     return Opened(attempt, part)
 
 

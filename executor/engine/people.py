@@ -16,7 +16,7 @@ AT_ONCE = 50
 async def observe(
     engine: Engine, tenant: TenantId, principal: PrincipalId, identity: Identity
 ) -> None:
-    """Store an observation; an older one than is stored changes nothing. Opens its own transaction."""
+    """Store an observation, unless a newer one is stored. Opens its own transaction."""
     async with engine.database.transaction() as conn:
         await tenants.put_identity(conn, tenant, principal, identity)
     engine.ring(Kind.WORK)

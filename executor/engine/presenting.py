@@ -1,7 +1,8 @@
-"""T2 and the card's loop: what is about to be posted is recorded before it leaves, where it stands after.
+"""T2 and the card's loop: what is about to be posted is recorded before it leaves, where it stands
+after.
 
-The bot draws and talks to Slack; every fact about a card is stored here. The time to decide starts when
-the card is shown, not before. Locks: operations, approvals, cards, journal heads.
+The bot draws and talks to Slack; every fact about a card is stored here. The time to decide starts
+when the card is shown, not before. Locks: operations, approvals, cards, journal heads.
 """
 
 from __future__ import annotations
@@ -166,9 +167,7 @@ async def present(
                 )
                 await journal.write_notes(conn, [note])
                 # The card says from now on until when it can be decided.
-                await cards.want(
-                    conn, [(row.tenant_id, row.id, SubjectKind.OPERATION)], chain.now
-                )
+                await cards.want(conn, [(row.tenant_id, row.id, SubjectKind.OPERATION)], chain.now)
         await journal.advance(conn, chain)
     return placed
 
@@ -220,9 +219,7 @@ async def drop_notice(engine: Engine, notice: Notice) -> None:
         await cards.drop_notice(conn, notice)
 
 
-async def operation_record(
-    engine: Engine, tenant: TenantId, id_: OperationId
-) -> CardRecord:
+async def operation_record(engine: Engine, tenant: TenantId, id_: OperationId) -> CardRecord:
     """Read one operation's record, for a full view. Opens its own transaction."""
     async with engine.database.transaction() as conn:
         return await read_record(conn, tenant, id_, SubjectKind.OPERATION)

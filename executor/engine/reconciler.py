@@ -1,9 +1,10 @@
-"""T6: attempts whose last possible moment is over, whoever holds the lease, get the truth about them.
+"""T6: attempts whose last possible moment is over, whoever holds the lease, get the truth about
+them.
 
-A worker can lose its call and go on beating, so the attempt's own deadline counts and not the lease.
-What is known without asking anybody depends on the capability that was recorded with the attempt: an
-opaque provider tells nothing, so the attempt is unknown and a person has to look. A transactional
-effect has no attempts: it commits with its record.
+A worker can lose its call and go on beating, so the attempt's own deadline counts and not the
+lease. What is known without asking anybody depends on the capability that was recorded with the
+attempt: an opaque provider tells nothing, so the attempt is unknown and a person has to look. A
+transactional effect has no attempts: it commits with its record.
 """
 
 from __future__ import annotations
@@ -24,9 +25,7 @@ def conclude(attempt: Attempt) -> Outcome:
     match attempt.capability:
         case Capability.TRANSACTIONAL:
             raise AssertionError("a transactional effect commits with its record")
-        case (
-            Capability.OPAQUE | Capability.LOOKUP | Capability.KEYED | Capability.CONDITIONAL
-        ):
+        case Capability.OPAQUE | Capability.LOOKUP | Capability.KEYED | Capability.CONDITIONAL:
             # Without a way to ask, every other capability is as silent as an opaque one.
             return Outcome(
                 OutcomeKind.UNKNOWN,
@@ -42,8 +41,8 @@ def conclude(attempt: Attempt) -> Outcome:
 async def reconcile(engine: Engine) -> int:
     """Conclude what is due and return how many attempts that were.
 
-    Opens its own transactions. An answer that arrives meanwhile wins: the report changes only what is
-    still open.
+    Opens its own transactions. An answer that arrives meanwhile wins: the report changes only what
+    is still open.
     """
     async with engine.database.transaction() as conn:
         due = await effects.to_conclude(conn, AT_ONCE)

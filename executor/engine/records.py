@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 from uuid import UUID
 
 from executor.domain.approval import ApprovalStatus, Vote
@@ -25,6 +24,7 @@ from executor.engine.card_record import (
 )
 from executor.engine.promises import promise
 from executor.store import approvals, card_records, desk, operations, runs
+from executor.store.card_records import AnyRow
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 
@@ -40,11 +40,9 @@ async def read_record(
     return await read_operation(conn, tenant, OperationId(subject))
 
 
-async def read_operation(
-    conn: Connection, tenant: TenantId, id_: OperationId
-) -> OperationRecord:
+async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -> OperationRecord:
     """Read everything that an operation's card may say."""
-    row: Any = await card_records.operation(conn, tenant, id_)
+    row = await card_records.operation(conn, tenant, id_)
     assert row is not None, "a card's operation exists"
     intent = json.loads(row.intent)
     key = (tenant, id_)
@@ -66,7 +64,7 @@ async def read_operation(
         content_revision=row.content_revision,
         policy_version=row.policy_version,
         why=_why(row.quorum),
-        ticket=_ticket(row, intent, ticket),
+        ticket=_ticket(row, intent["ticket"]["subject"], ticket),
         email=next(e["email"] for e in intent["effects"] if "email" in e),
         effects=await _effects(conn, tenant, id_),
         approval=ApprovalRecord(
@@ -92,17 +90,15 @@ def _why(quorum: int) -> str:
     return f"The policy asks {people} to approve everything that reaches a customer."
 
 
-def _ticket(row: Any, intent: Any, ticket: Ticket | None) -> TicketRecord:
+def _ticket(row: AnyRow, subject: str, ticket: Ticket | None) -> TicketRecord:
     changes = ticket.changes if ticket is not None else ()
     before = tuple(c for c in changes if c.version <= row.ticket_version)
     # What our own close changed is not a change that the reviewer has to be told of.
-    since = tuple(
-        c for c in changes if c.version > row.ticket_version and c.version != _ours(row)
-    )
+    since = tuple(c for c in changes if c.version > row.ticket_version and c.version != _ours(row))
     return TicketRecord(
         row.desk,
         row.ticket_id,
-        intent["ticket"]["subject"],
+        subject,
         row.ticket_version,
         before[-RECENT_CHANGES:],
         None if ticket is None else ticket.version,
@@ -111,8 +107,8 @@ def _ticket(row: Any, intent: Any, ticket: Ticket | None) -> TicketRecord:
     )
 
 
-def _ours(row: Any) -> int | None:
-    return row.ticket_version + 1 if row.opened_at is not None else None
+def _ours(row: AnyRow) -> int | None:
+    return int(row.ticket_version) + 1 if row.opened_at is not None else None
 
 
 async def _effects(
@@ -145,7 +141,7 @@ async def _effects(
 
 async def read_run(conn: Connection, tenant: TenantId, id_: RunId) -> RunRecord:
     """Read everything that a run's own card may say."""
-    row: Any = await runs.show(conn, tenant, id_)
+    row = await runs.show(conn, tenant, id_)
     assert row is not None, "a card's run exists"
     mine = await operations.of_runs(conn, [(tenant, id_)])
     return RunRecord(

@@ -1,9 +1,9 @@
 """T5: what came of an attempt is recorded, by anyone who has it, whatever their epoch.
 
-Fencing stops a stale worker from starting anything; it never stops anyone from reporting a fact. The
-effect follows from all its attempts, the operation from all its effects, in the same commit. A retry is
-not made here: an operation that may try again becomes due, and ``opening`` checks the world first.
-Locks: operations, approvals, effects, attempts, cards, journal heads.
+Fencing stops a stale worker from starting anything; it never stops anyone from reporting a fact.
+The effect follows from all its attempts, the operation from all its effects, in the same commit. A
+retry is not made here: an operation that may try again becomes due, and ``opening`` checks the
+world first. Locks: operations, approvals, effects, attempts, cards, journal heads.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ async def report(
 ) -> list[OperationStatus | None]:
     """Record outcomes in one commit and return where each operation stands then.
 
-    Opens its own transaction. The same outcome again changes nothing; ``applied`` is final. An unknown
-    operation is ``None``. Raises ``CommitUnknown``: reporting again is harmless.
+    Opens its own transaction. The same outcome again changes nothing; ``applied`` is final. An
+    unknown operation is ``None``. Raises ``CommitUnknown``: reporting again is harmless.
     """
     async with engine.committing(commit) as conn:
         state = await _lock(conn, reports)
@@ -67,9 +67,7 @@ async def report(
         await journal.advance(conn, chain)
     engine.ring(Kind.CARDS)
     engine.ring(Kind.WORK)
-    return [
-        state.rows[item.key].status if item.key in state.rows else None for item in reports
-    ]
+    return [state.rows[item.key].status if item.key in state.rows else None for item in reports]
 
 
 async def _lock(conn: Connection, reports: Sequence[Report]) -> _State:
@@ -78,9 +76,7 @@ async def _lock(conn: Connection, reports: Sequence[Report]) -> _State:
     return _State(rows, parts, await effects.attempts_of(conn, list(rows)))
 
 
-async def _one(
-    conn: Connection, engine: Engine, item: Report, state: _State, chain: Chain
-) -> None:
+async def _one(conn: Connection, engine: Engine, item: Report, state: _State, chain: Chain) -> None:
     """Fold one report: each decides on what the one before left."""
     row = state.rows.get(item.key)
     if row is None:

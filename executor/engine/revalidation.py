@@ -1,7 +1,7 @@
 """Revalidation: what must still be true at the opening, read under locks and decided purely.
 
-Called by ``opening`` inside its transaction, after every lock is held and the time was read. The first
-objection is the reason that a person reads.
+Called by ``opening`` inside its transaction, after every lock is held and the time was read. The
+first objection is the reason that a person reads.
 """
 
 from __future__ import annotations
@@ -92,10 +92,9 @@ async def lock_world(conn: Connection, keys: Sequence[OperationKey]) -> World:
     )
 
 
-def objection(
-    mail: MailPort, row: OperationRow, world: World, *, first: bool
-) -> Refused | None:
-    """Say why ``row`` may not open now, or ``None``; ``first`` tells its first opening from later ones.
+def objection(mail: MailPort, row: OperationRow, world: World, *, first: bool) -> Refused | None:
+    """Say why ``row`` may not open now, or ``None``; ``first`` tells its first opening from later
+    ones.
 
     ``IDENTITY_UNKNOWN`` means: look at the people named in ``who`` and ask again.
     """
@@ -178,9 +177,7 @@ def _target_objection(row: OperationRow, world: World, *, first: bool) -> Refuse
     if ticket is None:
         return Refused(Reason.TICKET_UNKNOWN, {"ticket": row.ticket_id})
     if ticket.version != wanted or (first and ticket.status is TicketStatus.CLOSED):
-        return Refused(
-            Reason.VERSION_CHANGED, {"approved": wanted, "version": ticket.version}
-        )
+        return Refused(Reason.VERSION_CHANGED, {"approved": wanted, "version": ticket.version})
     return None
 
 

@@ -1,4 +1,6 @@
-"""What a process does before it works: the schema is moved, the policy that it was given is made active."""
+"""What a process does before it works: the schema is moved, the policy that it was given is made
+active.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ async def schema_is_current(database: Database) -> bool:
 async def activate_policy(engine: Engine, policy: Policy) -> bool:
     """Make a policy the one that binds; returns whether another was active before.
 
-    Opens its own transaction. Waits for every opening that reads the old one: what opened before was
-    allowed by it, what opens after is judged by the new one.
+    Opens its own transaction. Waits for every opening that reads the old one: what opened before
+    was allowed by it, what opens after is judged by the new one.
     """
     async with engine.database.transaction() as conn:
         return await tenants.put_policy(conn, policy)

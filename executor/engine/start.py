@@ -1,11 +1,12 @@
-"""T0: a start that is acknowledged is stored; what started it starts one run, however often it comes."""
+"""T0: a start that is acknowledged is stored; what started it starts one run, however often it
+comes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Union
 
 from executor.domain import identity
 from executor.domain.ids import PrincipalId, RunId, TenantId
@@ -46,7 +47,7 @@ class Started:
     again: bool
 
 
-StartResult = Union[Started, Refused]
+StartResult = Started | Refused
 
 
 async def start(engine: Engine, requests: Sequence[StartRequest]) -> list[StartResult]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from executor.domain.ids import OperationId, PrincipalId, RunId, TenantId
 from executor.domain.journal import Break, JournalEntry, verify
@@ -13,6 +12,7 @@ from executor.domain.run import RunStatus
 from executor.domain.transition import Reason
 from executor.engine.engine import Engine
 from executor.store import card_records, clock, journal, operations, runs
+from executor.store.card_records import AnyRow
 from executor.store.runs import Step
 
 NEWEST = 10
@@ -57,7 +57,7 @@ async def one_run(engine: Engine, tenant: TenantId, number: int) -> RunStatusLin
     return _line(row, tuple((number_, status) for *_, number_, status in mine))
 
 
-def _line(row: Any, mine: tuple[tuple[int, OperationStatus], ...]) -> RunStatusLine:
+def _line(row: AnyRow, mine: tuple[tuple[int, OperationStatus], ...]) -> RunStatusLine:
     return RunStatusLine(
         RunId(row.id),
         row.number,
@@ -86,14 +86,10 @@ async def history(engine: Engine, tenant: TenantId, run_id: RunId) -> RunHistory
     async with engine.database.transaction() as conn:
         steps = await runs.read_steps(conn, (tenant, run_id))
         entries, head = await journal.read_chain(conn, tenant, run_id)
-    return RunHistory(
-        tuple(steps), tuple(entry for entry, _ in entries), verify(entries, head)
-    )
+    return RunHistory(tuple(steps), tuple(entry for entry, _ in entries), verify(entries, head))
 
 
-async def operation_by_number(
-    engine: Engine, tenant: TenantId, number: int
-) -> OperationId | None:
+async def operation_by_number(engine: Engine, tenant: TenantId, number: int) -> OperationId | None:
     """Find one tenant's operation by its number. Opens its own transaction."""
     async with engine.database.transaction() as conn:
         return await card_records.by_number(conn, tenant, number)

@@ -1,7 +1,7 @@
 """T8: what no message will announce is found by looking: deadlines, lost wake-ups, old hashes.
 
-Any process may sweep, and several may at once: each change is conditional on the record. A sweep that
-dies leaves nothing behind that the next one needs.
+Any process may sweep, and several may at once: each change is conditional on the record. A sweep
+that dies leaves nothing behind that the next one needs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REQUESTS_KEPT_SECONDS = 1_200.0
 
 
 async def sweep(engine: Engine) -> None:
-    """Look once at everything whose time may be over; one part's failure does not stop the others."""
+    """Look once at everything whose time may be over; one part's failure stops no other."""
     for part in (reconcile, _expire, _end_runs, _lose_sight, wake, _forget):
         await _guarded(part, engine)
 

@@ -1,8 +1,8 @@
 """Runs that waited for operations are woken by a transaction of its own, after those ended.
 
-Waking them inside T5 would lock an operation before its run and deadlock with T1 and T7. Whoever ends
-an operation marks it; whoever comes by wakes for it. A run that was stopped while something of it was
-not known ends here, when it is. Locks: runs, operations, cards, journal heads.
+Waking them inside T5 would lock an operation before its run and deadlock with T1 and T7. Whoever
+ends an operation marks it; whoever comes by wakes for it. A run that was stopped while something of
+it was not known ends here, when it is. Locks: runs, operations, cards, journal heads.
 """
 
 from __future__ import annotations
@@ -52,9 +52,7 @@ async def _still_waits(conn: Connection, key: endings.RunKey) -> bool:
     return any(p.status in RUN_WAITS_FOR for p in await operations.proposals_of(conn, key))
 
 
-async def _settle(
-    conn: Connection, locked: endings.Locked, row: runs.RunRow, chain: Chain
-) -> None:
+async def _settle(conn: Connection, locked: endings.Locked, row: runs.RunRow, chain: Chain) -> None:
     mine = [o for o in locked.operations.values() if o.run_id == row.id]
     if any(o.status in IN_DOUBT for o in mine):
         return

@@ -1,8 +1,8 @@
 """The worker claims due work and drives it; several may run, on several hosts, beside each other.
 
 It is woken by notifications and, behind them, by a slow sweep. On stop it claims nothing more, lets
-what it holds come to a good place, and hands the rest back; what cannot be finished in time is left to
-the reconciler, which tells the truth about it.
+what it holds come to a good place, and hands the rest back; what cannot be finished in time is left
+to the reconciler, which tells the truth about it.
 """
 
 from __future__ import annotations

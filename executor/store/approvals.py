@@ -1,4 +1,6 @@
-"""Approvals and decisions; the pair of ``executor.domain.approval``. They lie under the operation's lock."""
+"""Approvals and decisions; the pair of ``executor.domain.approval``. They lie under the operation's
+lock.
+"""
 
 from __future__ import annotations
 
@@ -59,9 +61,7 @@ class Decision:
     request_hash: bytes | None
 
 
-async def insert(
-    conn: AsyncConnection, approvals: Sequence[NewApproval], now: datetime
-) -> None:
+async def insert(conn: AsyncConnection, approvals: Sequence[NewApproval], now: datetime) -> None:
     """Open approvals; a second live one of an operation: ``DuplicateKey``."""
     opened = [a.approval for a in approvals]
     await run(
@@ -132,9 +132,7 @@ async def move(conn: AsyncConnection, moves: Sequence[ApprovalMove]) -> None:
         raise LostRace("move_approvals", len(moves) - applied)
 
 
-async def present(
-    conn: AsyncConnection, shown: Sequence[tuple[TenantId, Approval]]
-) -> None:
+async def present(conn: AsyncConnection, shown: Sequence[tuple[TenantId, Approval]]) -> None:
     """Start the time to decide of approvals that are shown now for the first time."""
     if not shown:
         return

@@ -80,9 +80,7 @@ async def open_run_budgets(conn: AsyncConnection, limits: Mapping[RunKey, int]) 
     )
 
 
-async def lock_run_budgets(
-    conn: AsyncConnection, keys: Iterable[RunKey]
-) -> dict[RunKey, Account]:
+async def lock_run_budgets(conn: AsyncConnection, keys: Iterable[RunKey]) -> dict[RunKey, Account]:
     """Lock the accounts of runs, in order."""
     wanted = list(keys)
     rows = await run(
@@ -118,9 +116,7 @@ async def lock_tenant_days(
         days=[day for _, day in keys],
     )
     return {
-        (TenantId(r.tenant_id), r.day): Account(
-            r.limit_microusd, r.spent_microusd, r.held_microusd
-        )
+        (TenantId(r.tenant_id), r.day): Account(r.limit_microusd, r.spent_microusd, r.held_microusd)
         for r in rows
     }
 

@@ -1,7 +1,8 @@
-"""Cards as views of records: what is wanted, what is shown, where, and every message that left for it.
+"""Cards as views of records: what is wanted, what is shown, where, and every message that left for
+it.
 
-Level-triggered: whoever changes a record raises ``wanted_revision`` in the same transaction; the bot
-draws until ``shown_revision`` equals it, so that a lost update heals.
+Level-triggered: whoever changes a record raises ``wanted_revision`` in the same transaction; the
+bot draws until ``shown_revision`` equals it, so that a lost update heals.
 """
 
 from __future__ import annotations
@@ -215,9 +216,7 @@ async def end_posting(
     ts: str | None = None,
 ) -> bool:
     """Record what became of a message; ``False``: somebody else recorded it before."""
-    ended = await run(
-        conn, "end_posting", tenant=tenant, nonce=nonce, outcome=outcome.value, ts=ts
-    )
+    ended = await run(conn, "end_posting", tenant=tenant, nonce=nonce, outcome=outcome.value, ts=ts)
     return ended.one_or_none() is not None
 
 
@@ -325,9 +324,7 @@ async def behind(conn: AsyncConnection, seconds: float) -> tuple[int, int]:
     return row.behind, row.unseen
 
 
-async def queue_notices(
-    conn: AsyncConnection, notices: Sequence[Notice], now: datetime
-) -> None:
+async def queue_notices(conn: AsyncConnection, notices: Sequence[Notice], now: datetime) -> None:
     """Queue private answers."""
     if not notices:
         return
@@ -343,9 +340,7 @@ async def queue_notices(
     )
 
 
-async def claim_notices(
-    conn: AsyncConnection, most: int, lease_seconds: float
-) -> list[Notice]:
+async def claim_notices(conn: AsyncConnection, most: int, lease_seconds: float) -> list[Notice]:
     """Take private answers that are due."""
     rows = await run(conn, "claim_notices", most=most, lease_seconds=lease_seconds)
     return [
@@ -358,9 +353,7 @@ async def drop_notice(conn: AsyncConnection, notice: Notice) -> None:
     await run(conn, "drop_notice", tenant=notice.tenant_id, id=notice.id)
 
 
-async def card_place(
-    conn: AsyncConnection, key: CardKey
-) -> tuple[str | None, str | None]:
+async def card_place(conn: AsyncConnection, key: CardKey) -> tuple[str | None, str | None]:
     """Read the channel and ts where a subject's card stands."""
     row = (await run(conn, "card_place", tenant=key[0], subject=key[1])).one_or_none()
     return (None, None) if row is None else (row.channel, row.ts)

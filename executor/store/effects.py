@@ -1,4 +1,6 @@
-"""Effects and attempts; the pair of ``executor.domain.effect``. Both lie under the operation's lock."""
+"""Effects and attempts; the pair of ``executor.domain.effect``. Both lie under the operation's
+lock.
+"""
 
 from __future__ import annotations
 
@@ -232,9 +234,7 @@ async def attempts_of(
     return found
 
 
-async def move_attempts(
-    conn: AsyncConnection, moves: Sequence[AttemptMove], now: datetime
-) -> None:
+async def move_attempts(conn: AsyncConnection, moves: Sequence[AttemptMove], now: datetime) -> None:
     """Record what came of tries; any not in its source any more: ``LostRace``."""
     if not moves:
         return
@@ -262,9 +262,7 @@ async def to_conclude(conn: AsyncConnection, most: int) -> list[AttemptRow]:
 
 async def last_look(conn: AsyncConnection, tenant: TenantId, id_: AttemptId) -> LastLook | None:
     """Read a try once more, right before its first byte leaves."""
-    row = (
-        await run(conn, "attempt_right_before_the_call", tenant=tenant, id=id_)
-    ).one_or_none()
+    row = (await run(conn, "attempt_right_before_the_call", tenant=tenant, id=id_)).one_or_none()
     if row is None:
         return None
     return LastLook(

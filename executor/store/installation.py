@@ -1,7 +1,7 @@
 """The database of an installation: the one that was named, or a private one in the user's folder.
 
-A private one is brought up to this code whenever it is opened, for nobody else looks after it. One that
-was named is moved by ``signoff migrate`` alone, so that a deploy decides when.
+A private one is brought up to this code whenever it is opened, for nobody else looks after it. One
+that was named is moved by ``signoff migrate`` alone, so that a deploy decides when.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ async def installed_database(
 
 
 @asynccontextmanager
-async def _connected(
-    url: str, application_name: str, pool_size: int
-) -> AsyncIterator[Database]:
+async def _connected(url: str, application_name: str, pool_size: int) -> AsyncIterator[Database]:
     database = Database.connect(url, pool_size=pool_size, application_name=application_name)
     try:
         yield database

@@ -1,4 +1,5 @@
-"""The journal's pair to ``executor.domain.journal``: heads are locked last, entries never rewritten.
+"""The journal's pair to ``executor.domain.journal``: heads are locked last, entries never
+rewritten.
 
 A machine's entries are written by the statement that moves the machine, from the ``entries`` that
 ``as_rows`` spells; only notes have a statement of their own.

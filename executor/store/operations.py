@@ -347,9 +347,7 @@ async def record_proposals(
     )
 
 
-async def proposals_of(
-    conn: AsyncConnection, key: tuple[TenantId, RunId]
-) -> list[ProposalRow]:
+async def proposals_of(conn: AsyncConnection, key: tuple[TenantId, RunId]) -> list[ProposalRow]:
     """Read what a run's tool calls proposed, in order."""
     rows = await run(conn, "proposals_of_run", tenant=key[0], run=key[1])
     return [
@@ -443,9 +441,7 @@ async def begin_episode(conn: AsyncConnection, ticket: TicketKey, episode: int) 
         raise LostRace("begin_episode", 1)
 
 
-async def record_closes(
-    conn: AsyncConnection, closes: Sequence[tuple[TicketKey, int]]
-) -> None:
+async def record_closes(conn: AsyncConnection, closes: Sequence[tuple[TicketKey, int]]) -> None:
     """Keep the versions that our own closes produced."""
     await run(
         conn,

@@ -1,7 +1,7 @@
 """Runs and their steps: claimed with SKIP LOCKED, locked by id, moved only from where they are.
 
-The pair of ``executor.domain.run``. Worker paths lock the run by id and compare the epoch under that
-lock (``engine``), never in a sub-select.
+The pair of ``executor.domain.run``. Worker paths lock the run by id and compare the epoch under
+that lock (``engine``), never in a sub-select.
 """
 
 from __future__ import annotations
@@ -263,9 +263,7 @@ async def show_newest(
     return (await run(conn, "show_runs", tenant=tenant, most=most)).all()
 
 
-async def show(
-    conn: AsyncConnection, tenant: TenantId, id_: RunId
-) -> Row[*tuple[Any, ...]] | None:
+async def show(conn: AsyncConnection, tenant: TenantId, id_: RunId) -> Row[*tuple[Any, ...]] | None:
     """Read one run."""
     return (await run(conn, "show_run", tenant=tenant, id=id_)).one_or_none()
 
