@@ -138,7 +138,7 @@ class CardPainter:
         view = content(record)
         buttons = ["approve"] * approvable + ["reject"] * open_
         blocks = self._render_operation(view, value, buttons, "")
-        if True:
+        if text_length(blocks) <= MOST_TEXT:
             return blocks, True
         buttons = ["review"] * open_ + ["reject"] * open_
         note = _TOO_LONG_FOR_A_CARD if approvable else ""

@@ -179,6 +179,43 @@ def outdated_card() -> str:
     return "Nothing was recorded: this card is out of date. Use the newest card."
 
 
+def shown_otherwise() -> str:
+    """Tell on a card that it cannot be approved, because Slack changed what it shows."""
+    return "Slack shows this otherwise than it was sent, so it cannot be approved here."
+
+
+def replaced_card() -> str:
+    """Stand on a message that is no longer the card."""
+    return "This card has been replaced. The newest card shows how it stands."
+
+
+def identity_unverified() -> str:
+    """Tell that Slack did not say in time who somebody is."""
+    return "Nothing was recorded: Slack cannot tell us right now who you are. Try again."
+
+
+def command_not_confirmed() -> str:
+    """Tell that a command may have been carried out or not."""
+    return f"Not confirmed: it may have been recorded or not. {_hint('status')} shows it."
+
+
+def command_not_recorded() -> str:
+    """Tell that a command was not carried out."""
+    return "Nothing was recorded: our database is away. Wait a minute and try again."
+
+
+def run_wanted(verb: str) -> str:
+    """Ask for what is missing after a command's word."""
+    if verb == "cancel":
+        return f"Which run? For example: {_hint('cancel run_7')}"
+    return f"Which goal? For example: {_hint('start close ticket 4101')}"
+
+
+def still_running(run: int) -> str:
+    """Point to the run that the same words started a moment ago."""
+    return f"{run_label(run)} is already working on this; nothing was started twice."
+
+
 def started(run: int) -> str:
     """Confirm a run that is stored."""
     return f"Started {run_label(run)}. {_hint(f'status {run_label(run)}')} shows how it is going."

@@ -20,8 +20,7 @@ VIEW_BYTES = 250_000
 POSTED_TEXT = 40_000
 UPDATED_TEXT = 4_000
 MAX_ATTACHMENTS = 100
-# `metadata_too_large` exists, its size is documented nowhere.
-METADATA_BYTES = 8_000
+METADATA_BYTES = 8_000  # `metadata_too_large` exists, its size is documented nowhere
 
 PLAIN = ("plain_text",)
 BLOCK_ID = Str(255)

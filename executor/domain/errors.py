@@ -10,6 +10,7 @@ errors.
     ├── DatabaseUnavailable     nothing was committed; try again
     ├── InvalidContent          content that cannot be frozen into an intent
     └── Corrupt                 a stored record breaks an invariant
+        └── ForbiddenByDatabase a rule of the schema refused the change
 
 Database errors become these by constraint name or SQLSTATE in ``executor.store.database``, nowhere
 else. Sentences for people are made in ``bot/replies.py``.
@@ -75,3 +76,11 @@ class InvalidContent(ExecutorError):
 
 class Corrupt(ExecutorError):
     """A stored record breaks an invariant; somebody has to look before work goes on."""
+
+
+class ForbiddenByDatabase(Corrupt):
+    """A rule of the schema (a CHECK, an edge, a reference) refused the change; nothing was kept."""
+
+    def __init__(self, constraint: str) -> None:
+        super().__init__(f"forbidden by {constraint}")
+        self.constraint = constraint

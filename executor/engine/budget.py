@@ -7,6 +7,7 @@ its deadline and stays counted. Locks: runs, reservations, run budgets, tenant-d
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -23,6 +24,8 @@ from executor.engine.failpoint import Commit
 from executor.store import budgets, clock, journal, tenants
 from executor.store.budgets import Change
 from executor.store.connection import Connection
+
+_log = logging.getLogger(__name__)
 
 KeyT = TypeVar("KeyT")
 
@@ -169,6 +172,13 @@ async def charge(
             "executor",
         )
         settled = decision.transition.target is ReservationStatus.SETTLED
+        if settled and decision.spent_microusd > row.amount_microusd:
+            _log.error(
+                "reservation %s: %d micro-dollars were held, %d were spent and are charged",
+                row.id,
+                row.amount_microusd,
+                decision.spent_microusd,
+            )
         actual = decision.spent_microusd if settled else None
         moves.append(budgets.ReservationMove(row, decision.transition, actual, entry))
         spent, held = decision.spent_microusd, -decision.released_microusd

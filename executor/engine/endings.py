@@ -271,7 +271,7 @@ async def expire(engine: Engine, keys: Sequence[OperationKey]) -> int:
 
 
 async def stop_for_time(engine: Engine, key: RunKey) -> None:
-    """End a run whose wall time is over; a second call changes nothing. Opens its own transaction."""
+    """End a run whose wall time is over, once. Opens its own transaction."""
     async with engine.committing(Commit.END_RUN) as conn:
         locked = await lock_run_with_operations(conn, [key])
         chain = await locked.chain(conn)

@@ -38,10 +38,12 @@ async def execute(
     """Drive one claimed operation as far as it goes without waiting.
 
     A call goes out only if its attempt is known to be stored with the own epoch and its deadline is
-    ahead. Raises ``DatabaseUnavailable`` where nothing was opened.
+    ahead. A lease that is not trusted any more starts nothing. Raises ``DatabaseUnavailable``
+    where nothing was opened.
     """
-    asked_at = engine.clock.boottime()
-    deadline = deadline_from(engine, asked_at)
+    if not keeper.trusted():
+        return
+    deadline = deadline_from(engine, engine.clock.boottime())
     try:
         opened = await keeper.while_kept(group.submit(claim), abandon=False)
     except CommitUnknown:

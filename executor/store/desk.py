@@ -206,6 +206,10 @@ async def edit_ticket(
     ]
     if not moved:
         return NoChange()
+    new = {
+        name: storable_text(was if wanted is None else wanted)
+        for name, (was, wanted) in values.items()
+    }
     result = await run(
         conn,
         "desk_edit_ticket",
@@ -214,10 +218,10 @@ async def edit_ticket(
         author=storable_text(author),
         body=storable_text("\n".join(moved)),
         now=now,
-        **{
-            name: storable_text(was if wanted is None else wanted)
-            for name, (was, wanted) in values.items()
-        },
+        subject=new["subject"],
+        customer_name=new["customer_name"],
+        customer_email=new["customer_email"],
+        language=new["language"],
     )
     return Changed(result.scalar_one())
 

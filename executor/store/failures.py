@@ -9,7 +9,12 @@ import asyncpg
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from executor.domain.errors import DatabaseUnavailable, DuplicateKey, ExecutorError
+from executor.domain.errors import (
+    DatabaseUnavailable,
+    DuplicateKey,
+    ExecutorError,
+    ForbiddenByDatabase,
+)
 
 # What the driver raises when a connection is lost, late or cannot be had. InternalClientError is
 # what asyncpg 0.32 answers between the server's farewell and the end of the socket.
@@ -29,6 +34,7 @@ _TRY_AGAIN = frozenset({"40001", "40P01", "55P03", "57014", "25P03", "25P04", "5
 _LOST_CLASSES = ("08", "57P")
 _RAW = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 _AT_MOST_ONE = frozenset({"23505", "23P01"})
+_INTEGRITY_CLASS = "23"
 
 
 def domain_error(error: BaseException) -> ExecutorError | None:
@@ -42,10 +48,11 @@ def domain_error(error: BaseException) -> ExecutorError | None:
     if isinstance(driver, asyncpg.InternalClientError):
         return DatabaseUnavailable(one_line(driver))
     state: str | None = getattr(driver, "sqlstate", None)
+    constraint = str(getattr(driver, "constraint_name", None) or "an unnamed constraint")
     if state in _AT_MOST_ONE:
-        return DuplicateKey(
-            str(getattr(driver, "constraint_name", None) or "an unnamed constraint")
-        )
+        return DuplicateKey(constraint)
+    if state is not None and state.startswith(_INTEGRITY_CLASS):
+        return ForbiddenByDatabase(constraint)
     lost = isinstance(error, DBAPIError) and error.connection_invalidated
     if lost or state in _TRY_AGAIN or (state is not None and state.startswith(_LOST_CLASSES)):
         return DatabaseUnavailable(one_line(driver))

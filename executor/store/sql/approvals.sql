@@ -100,8 +100,8 @@ WHERE tenant_id = :tenant AND approval_id = :approval ORDER BY decided_at, princ
 -- name: approvals_past_their_time
 -- Find approvals whose time to decide, or time to use, is over.
 SELECT tenant_id, operation_id FROM approvals
-WHERE (status = 'open' AND decide_by <= signoff_clock())
-   OR (status = 'granted' AND use_by <= signoff_clock())
+WHERE (status = 'open' AND decide_by <= (SELECT signoff_clock()))
+   OR (status = 'granted' AND use_by <= (SELECT signoff_clock()))
 LIMIT :most;
 
 -- name: remember_requests
@@ -115,4 +115,4 @@ RETURNING tenant_id, request_hash;
 
 -- name: forget_requests
 -- Drop hashes whose signatures are too old to be accepted again.
-DELETE FROM seen_requests WHERE seen_at < signoff_clock() - make_interval(secs => :older_than_seconds);
+DELETE FROM seen_requests WHERE seen_at < (SELECT signoff_clock()) - make_interval(secs => :older_than_seconds);

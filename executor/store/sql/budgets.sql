@@ -94,4 +94,4 @@ WHERE d.tenant_id = w.tenant_id AND d.day = w.day;
 -- name: reservations_past_their_deadline
 -- Find held reservations whose call must be over.
 SELECT tenant_id, id FROM reservations
-WHERE status = 'held' AND deadline_at <= signoff_clock() ORDER BY deadline_at LIMIT :most;
+WHERE status = 'held' AND deadline_at <= (SELECT signoff_clock()) ORDER BY deadline_at LIMIT :most;

@@ -13,7 +13,7 @@ SET wanted_revision = c.wanted_revision + 1, wanted_at = :now,
 -- Take cards that are behind their record, skipping those that somebody else draws.
 WITH due AS (
     SELECT tenant_id, subject_id FROM cards
-    WHERE due_at <= signoff_clock()
+    WHERE due_at <= (SELECT signoff_clock())
     ORDER BY due_at LIMIT :most
     FOR UPDATE SKIP LOCKED
 )
@@ -100,7 +100,7 @@ RETURNING subject_id;
 SELECT count(*) AS behind, count(*) FILTER (WHERE ts IS NULL) AS unseen
 FROM cards
 WHERE due_at IS NOT NULL AND shown_revision < wanted_revision
-  AND wanted_at < signoff_clock() - make_interval(secs => :seconds);
+  AND wanted_at < (SELECT signoff_clock()) - make_interval(secs => :seconds);
 
 -- name: card_place
 -- Read where a subject's card stands.
@@ -117,7 +117,7 @@ FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:channels AS te
 -- name: claim_notices
 -- Take private answers that are due; whoever took one and died leaves it to the next.
 WITH due AS (
-    SELECT tenant_id, id FROM notices WHERE due_at <= signoff_clock()
+    SELECT tenant_id, id FROM notices WHERE due_at <= (SELECT signoff_clock())
     ORDER BY due_at LIMIT :most FOR UPDATE SKIP LOCKED
 )
 UPDATE notices n SET tries = n.tries + 1,

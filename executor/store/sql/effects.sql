@@ -112,7 +112,7 @@ SELECT id FROM moved;
 SELECT tenant_id, id, operation_id, effect_id, number, status, capability, provider, opened_at,
        deadline_at, conclude_at, seq, epoch, reported_at, evidence
 FROM attempts
-WHERE status = 'dispatched' AND conclude_at <= signoff_clock()
+WHERE status = 'dispatched' AND conclude_at <= (SELECT signoff_clock())
 ORDER BY conclude_at LIMIT :most;
 
 -- name: attempt_right_before_the_call

@@ -8,7 +8,7 @@ RETURNING event_id;
 -- name: claim_events
 -- Take stored events that nobody has handled.
 WITH due AS (
-    SELECT tenant_id, event_id FROM inbox WHERE due_at <= signoff_clock()
+    SELECT tenant_id, event_id FROM inbox WHERE due_at <= (SELECT signoff_clock())
     ORDER BY due_at LIMIT :most FOR UPDATE SKIP LOCKED
 )
 UPDATE inbox i SET tries = i.tries + 1,

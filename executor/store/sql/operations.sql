@@ -50,7 +50,7 @@ SELECT o.tenant_id, o.id, o.number, o.seq, o.status, o.run_id, o.intent_key, o.i
        o.ticket_version, o.closed_version, o.reason, o.detail, o.lease_owner, o.lease_epoch,
        o.opened_at
 FROM operations o
-WHERE o.due_at <= signoff_clock() AND o.status IN ('approved', 'executing')
+WHERE o.due_at <= (SELECT signoff_clock()) AND o.status IN ('approved', 'executing')
 ORDER BY o.due_at
 LIMIT :most
 FOR UPDATE SKIP LOCKED;

@@ -35,7 +35,7 @@ JOIN unnest(CAST(:tenants AS text[]), CAST(:origin_keys AS text[])) AS w (tenant
 SELECT r.tenant_id, r.id, r.number, r.seq, r.status, r.goal, r.requester, r.policy_version, r.reason,
        r.lease_owner, r.lease_epoch, r.created_at, r.deadline_at
 FROM runs r
-WHERE r.due_at <= signoff_clock() AND r.status IN ('queued', 'running', 'waiting')
+WHERE r.due_at <= (SELECT signoff_clock()) AND r.status IN ('queued', 'running', 'waiting')
 ORDER BY r.due_at
 LIMIT :most
 FOR UPDATE SKIP LOCKED;
@@ -117,7 +117,7 @@ RETURNING r.id;
 -- name: runs_past_their_deadline
 -- Find runs whose wall time is over.
 SELECT tenant_id, id FROM runs
-WHERE deadline_at <= signoff_clock() AND ended_at IS NULL AND status <> 'cancelling'
+WHERE deadline_at <= (SELECT signoff_clock()) AND ended_at IS NULL AND status <> 'cancelling'
 ORDER BY deadline_at LIMIT :most;
 
 -- name: run_by_number
