@@ -99,11 +99,18 @@ _Progress = _Left | None
 async def drive(
     engine: Engine, crew: Crew, key: RunKey, keeper: Keeper, stop: asyncio.Event
 ) -> None:
-    """Work a run until it waits or ends, or ``stop`` is set between two steps.
+    """Work a run until it waits or ends, or ``stop`` is set between two steps; keep its lease.
 
     Raises ``StaleEpoch`` when the lease is lost, ``CommitUnknown`` and ``DatabaseUnavailable`` as
     they come: the record says to the next driver what was stored.
     """
+    # Kept over all steps, not each of them: many short ones would otherwise outlast the lease.
+    await keeper.while_kept(_drive(engine, crew, key, keeper, stop), abandon=True)
+
+
+async def _drive(
+    engine: Engine, crew: Crew, key: RunKey, keeper: Keeper, stop: asyncio.Event
+) -> None:
     while True:
         record = await _read(engine, key)
         if stop.is_set():
@@ -178,7 +185,7 @@ async def _ask_model(
             return await _end(engine, key, keeper, Reason.BUDGET_LIMIT, "")
         reservation = (key[0], held.reservation_id)
         try:
-            reply = await keeper.while_kept(_call(engine, crew.model, request), abandon=True)
+            reply = await _call(engine, crew.model, request)
         except ModelFailed as error:
             event: budget.Event = budget.Void() if error.not_sent else budget.LoseSight()
             await charge_alone(engine, {reservation: event})
@@ -321,12 +328,15 @@ async def _new_call(
     parsed = parse_proposal(ToolCall(call.id, call.name, call.arguments))
     if not isinstance(parsed, ProposeClosing):
         return parsed
-    return Asked(call.step, call.ordinal, parsed, _version_read(record, parsed.ticket_id))
+    return Asked(call.step, call.ordinal, parsed, _version_read(record, call.step, parsed.ticket_id))
 
 
-def _version_read(record: _Record, ticket_id: str) -> int | None:
-    """Return the version of the ticket that this run was last shown, from its record."""
-    for turn in reversed(record.turns):
+def _version_read(record: _Record, step: int, ticket_id: str) -> int | None:
+    """Return the version of the ticket that the model had been shown when it made reply ``step``.
+
+    A read in that same reply does not count, also not after a crash in between.
+    """
+    for turn in reversed([turn for turn in record.turns if turn.step < step]):
         for call in reversed(turn.calls):
             result = call.result or {}
             if call.name == READ_TICKET and result.get("id") == ticket_id:

@@ -193,7 +193,10 @@ async def claim_due(conn: AsyncConnection, most: int) -> list[OperationRow]:
 async def of_keys(
     conn: AsyncConnection, keys: Iterable[tuple[TenantId, str]]
 ) -> list[tuple[TenantId, OperationId, str, OperationStatus]]:
-    """Find what is live under these intent keys, and what succeeded; takes no lock."""
+    """Find what is live under these intent keys, what succeeded, and what failed; takes no lock.
+
+    What failed may still turn out to have succeeded: lock it before relying on its status.
+    """
     wanted = list(keys)
     rows = await run(
         conn,

@@ -60,8 +60,8 @@ CREATE UNIQUE INDEX one_live_operation_an_intent_key ON operations (tenant_id, i
     WHERE status IN ('awaiting', 'approved', 'executing', 'unknown', 'partial');
 -- Success is looked up under lock at T1 and again at T4, not refused by an index: a late receipt may
 -- prove an earlier operation of the same key applied, and that fact must be storable.
-CREATE INDEX operations_that_succeeded ON operations (tenant_id, intent_key)
-    WHERE status = 'succeeded';
+CREATE INDEX operations_that_may_have_succeeded ON operations (tenant_id, intent_key)
+    WHERE status IN ('succeeded', 'failed');
 CREATE INDEX operations_that_are_due ON operations (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX operations_whose_runs_wait_to_be_woken ON operations (tenant_id, id) WHERE wake_pending;
 CREATE INDEX operations_by_run ON operations (tenant_id, run_id);

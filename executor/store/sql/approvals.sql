@@ -99,10 +99,13 @@ WHERE tenant_id = :tenant AND approval_id = :approval ORDER BY decided_at, princ
 
 -- name: approvals_past_their_time
 -- Find approvals whose time to decide, or time to use, is over.
-SELECT tenant_id, operation_id FROM approvals
-WHERE (status = 'open' AND decide_by <= (SELECT signoff_clock()))
-   OR (status = 'granted' AND use_by <= (SELECT signoff_clock()))
-LIMIT :most;
+(SELECT tenant_id, operation_id FROM approvals
+ WHERE status = 'open' AND decide_by <= (SELECT signoff_clock())
+ ORDER BY decide_by LIMIT :most)
+UNION ALL
+(SELECT tenant_id, operation_id FROM approvals
+ WHERE status = 'granted' AND use_by <= (SELECT signoff_clock())
+ ORDER BY use_by LIMIT :most);
 
 -- name: remember_requests
 -- Keep the hashes of signed requests; those that were seen before are not returned.

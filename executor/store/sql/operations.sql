@@ -56,13 +56,20 @@ LIMIT :most
 FOR UPDATE SKIP LOCKED;
 
 -- name: operations_of_keys
--- Find what is live under these intent keys, and what succeeded.
+-- Find what is live under these intent keys, what succeeded, and what a late receipt may still prove
+-- to have succeeded. Two halves, because each partial index answers for its own statuses only.
+WITH wanted AS (
+    SELECT DISTINCT * FROM unnest(CAST(:tenants AS text[]), CAST(:intent_keys AS text[]))
+        AS w (tenant_id, intent_key)
+)
 SELECT o.tenant_id, o.id, o.intent_key, o.status
-FROM operations o
-JOIN unnest(CAST(:tenants AS text[]), CAST(:intent_keys AS text[])) AS w (tenant_id, intent_key)
-    USING (tenant_id, intent_key)
-WHERE o.status IN ('awaiting', 'approved', 'executing', 'unknown', 'partial', 'succeeded')
-ORDER BY o.tenant_id, o.id;
+FROM operations o JOIN wanted USING (tenant_id, intent_key)
+WHERE o.status IN ('awaiting', 'approved', 'executing', 'unknown', 'partial')
+UNION ALL
+SELECT o.tenant_id, o.id, o.intent_key, o.status
+FROM operations o JOIN wanted USING (tenant_id, intent_key)
+WHERE o.status IN ('succeeded', 'failed')
+ORDER BY 1, 2;
 
 -- name: operations_of_runs
 -- Find the operations that belong to these runs.

@@ -1,0 +1,25 @@
+"""The policy of the demo: the commented example, with the sandbox's people and places put in."""
+
+from __future__ import annotations
+
+from bot.policy_example import policy_example
+from bot.sandbox import seed
+
+CARDS_CHANNEL = "C0APPROVALS"
+APPROVERS = ("U0REVIEWER", "U0SECOND")
+_DECIDE_WITHIN = "decide_within_seconds = 86400"
+
+
+def demo_policy(*, decide_within_seconds: int = 86_400) -> str:
+    """Write the policy file of a demo as TOML."""
+    names = ", ".join(f'"{user}"' for user in APPROVERS)
+    text = policy_example()
+    for written, wanted in (
+        ('team = "T0123ABCD"', f'team = "{seed.team().id}"'),
+        ('channel = "C0123ABCD"', f'channel = "{CARDS_CHANNEL}"'),
+        ('approvers = ["U0123ABCD", "U0456EFGH"]', f"approvers = [{names}]"),
+        (_DECIDE_WITHIN, f"decide_within_seconds = {decide_within_seconds}"),
+    ):
+        assert written in text, f"the example policy no longer says {written}"
+        text = text.replace(written, wanted)
+    return text

@@ -1,0 +1,92 @@
+"""One run's record, told in order: its steps, its votes, its attempts, and the moves of its parts.
+
+Everything told stands in the steps or in the journal; what a chain that does not hold says is told
+as well, under a line that says so.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+
+from bot.sandbox.page import JsonObject
+from executor.domain.journal import JournalEntry
+from executor.domain.payloads import JsonValue
+from executor.domain.transition import BORN, Machine
+from executor.engine.status import RunHistory, RunStatusLine
+
+LONGEST_TEXT = 4_000
+
+_NAMES = {
+    Machine.RUN: "Run",
+    Machine.OPERATION: "Operation",
+    Machine.EFFECT: "Effect",
+    Machine.ATTEMPT: "Attempt",
+    Machine.APPROVAL: "Approval",
+    Machine.RESERVATION: "Budget",
+}
+
+
+def told(line: RunStatusLine, history: RunHistory) -> list[JsonObject]:
+    """Tell a run as the page's timeline."""
+    # At one moment the cause (a step, a vote) comes before what it moved: sorting is stable.
+    entries: list[tuple[datetime, JsonObject]] = []
+    for step in history.steps:
+        title, text = _step(step.kind, step.content)
+        entries.append((step.recorded_at, _entry(step.recorded_at, "step", title, text, "")))
+    for row in history.journal:
+        entries.append((row.recorded_at, _journal(row, line)))
+    entries.sort(key=lambda pair: pair[0])
+    listed = [entry for _, entry in entries]
+    if history.broken is not None:
+        at = history.journal[-1].recorded_at if history.journal else line.created_at
+        problem = f"entry {history.broken.position}: {history.broken.problem}"
+        listed.append(_entry(at, "note", "The journal's chain does not hold", problem, "failed"))
+    return listed
+
+
+def _entry(at: datetime, kind: str, title: str, text: str, state: str) -> JsonObject:
+    return {
+        "at": at.isoformat(),
+        "kind": kind,
+        "title": title,
+        "text": text[:LONGEST_TEXT],
+        "state": state,
+    }
+
+
+def _step(kind: str, content: object) -> tuple[str, str]:
+    assert isinstance(content, dict), "a step's content is a JSON object"
+    if kind != "model":
+        return "The tool answered", _spelled(content.get("result"))
+    calls = content.get("tool_calls") or []
+    names = ", ".join(str(call["name"]) for call in calls)
+    arguments = "\n".join(_spelled(call["arguments"]) for call in calls)
+    text = "\n".join(part for part in (str(content.get("text") or ""), arguments) if part)
+    return (f"The model asked for {names}" if calls else "The model spoke"), text
+
+
+def _journal(row: JournalEntry, line: RunStatusLine) -> JsonObject:
+    text = _detail(row)
+    if row.machine is None:
+        kind = "decision" if row.event in ("voted", "decision_refused") else "note"
+        who = "" if row.actor in ("bot", "clock", "executor") else f" by {row.actor}"
+        title = f"{row.event.replace('_', ' ').capitalize()}{who}"
+        return _entry(row.recorded_at, kind, title, text, str(row.detail.get("vote", "")))
+    name = _NAMES[row.machine]
+    if row.machine is Machine.RUN and row.source == BORN:
+        title = f"{line.requester} asked: {line.goal}"
+    elif row.source == BORN:
+        title = f"{name}: {row.target}"
+    else:
+        title = f"{name}: {row.source} → {row.target}"
+    kind = "attempt" if row.machine in (Machine.ATTEMPT, Machine.EFFECT) else "move"
+    return _entry(row.recorded_at, kind, title, text, row.target or "")
+
+
+def _detail(row: JournalEntry) -> str:
+    return "\n".join(f"{key}: {_spelled(value)}" for key, value in sorted(row.detail.items()))
+
+
+def _spelled(value: JsonValue | object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
