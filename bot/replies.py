@@ -184,6 +184,11 @@ def shown_otherwise() -> str:
     return "Slack shows this otherwise than it was sent, so it cannot be approved here."
 
 
+def view_not_opened() -> str:
+    """Tell that the window for reading or for a reason did not open."""
+    return "Nothing was recorded: Slack did not open the window. Click again."
+
+
 def replaced_card() -> str:
     """Stand on a message that is no longer the card."""
     return "This card has been replaced. The newest card shows how it stands."

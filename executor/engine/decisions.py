@@ -138,18 +138,25 @@ async def decide_clicks(engine: Engine, clicks: Sequence[Click]) -> list[ClickRe
 
 
 async def read_back(engine: Engine, click: Click) -> ClickResult:
-    """After ``CommitUnknown``: say whether this click's own vote is stored; never raises it."""
+    """After ``CommitUnknown``: say whether this click's own vote is stored, and what it came to.
+
+    A refusal leaves no vote behind, so its absence proves nothing. Opens its own transaction.
+    """
     try:
         async with engine.database.transaction() as conn:
+            # Waits for the transaction in doubt, if it is still under way.
+            await operations.lock(conn, [click.key])
+            consent = (await approvals.lock(conn, [click.key])).get(click.key)
             stored = await approvals.decision_of(
                 conn, click.tenant_id, click.approval_id, click.principal
             )
     except CommitUnknown:
         return NotConfirmed()
-    if stored is None or stored[1] != click.request_hash:
-        # A refusal leaves no decision behind, so its absence proves nothing about the commit.
+    if consent is None or stored is None or stored[1] != click.request_hash:
         return NotConfirmed()
-    return Recorded(stored[0], votes=1, quorum=1, decided=False)
+    votes = sum(1 for _, vote in consent.votes if vote is Vote.APPROVE)
+    decided = consent.status is not approval.ApprovalStatus.OPEN
+    return Recorded(stored[0], votes, consent.quorum, decided)
 
 
 async def _lock(conn: Connection, clicks: Sequence[Click]) -> _Fold:

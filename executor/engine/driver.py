@@ -328,7 +328,9 @@ async def _new_call(
     parsed = parse_proposal(ToolCall(call.id, call.name, call.arguments))
     if not isinstance(parsed, ProposeClosing):
         return parsed
-    return Asked(call.step, call.ordinal, parsed, _version_read(record, call.step, parsed.ticket_id))
+    return Asked(
+        call.step, call.ordinal, parsed, _version_read(record, call.step, parsed.ticket_id)
+    )
 
 
 def _version_read(record: _Record, step: int, ticket_id: str) -> int | None:

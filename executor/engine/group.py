@@ -9,15 +9,19 @@ its items has to be read back first.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-from executor.domain.errors import CommitUnknown, Conflict, Corrupt, InvalidContent
+from executor.domain.errors import CommitUnknown, DatabaseUnavailable
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
-_ONE_BAD_ITEM = (Conflict, Corrupt, InvalidContent)
+_log = logging.getLogger(__name__)
+
+# Neither is the fault of an item: the first has to be read back, the second will be tried again.
+_NOBODYS_FAULT = (CommitUnknown, DatabaseUnavailable)
 
 
 class Group(Generic[ItemT, ResultT]):
@@ -55,16 +59,14 @@ class Group(Generic[ItemT, ResultT]):
     async def _run_group(self, group: list[tuple[ItemT, asyncio.Future[ResultT]]]) -> None:
         try:
             results = await self._apply([item for item, _ in group])
-        except CommitUnknown as error:
+        except _NOBODYS_FAULT as error:
             _fail(group, error)
-        except _ONE_BAD_ITEM as error:
+        except Exception as error:
             if len(group) == 1:
                 _fail(group, error)
                 return
             for pair in group:
                 await self._run_group([pair])
-        except Exception as error:
-            _fail(group, error)
         except asyncio.CancelledError:
             for _, answer in group:
                 answer.cancel()
@@ -79,3 +81,23 @@ def _fail(group: Sequence[tuple[object, asyncio.Future[ResultT]]], error: Except
     for _, answer in group:
         if not answer.done():
             answer.set_exception(error)
+
+
+async def together_or_apart(
+    apply: Callable[[Sequence[ItemT]], Awaitable[object]], items: Sequence[ItemT]
+) -> None:
+    """Apply ``items`` in one commit or, where that fails, each in its own, past those that fail.
+
+    For sweeps, which nobody waits for: an item that fails is logged and found again by the next.
+    Raises ``CommitUnknown`` and ``DatabaseUnavailable``.
+    """
+    try:
+        await apply(items)
+    except _NOBODYS_FAULT:
+        raise
+    except Exception:
+        if len(items) == 1:
+            _log.exception("an item was left as it is recorded: %r", items[0])
+            return
+        for item in items:
+            await together_or_apart(apply, [item])

@@ -158,7 +158,12 @@ def _refuse(
     """End the operation: stale where nothing was done, else with the truth about its parts."""
     chain = world.chain
     if first:
-        plan.stale.append((row, world.consents.get(row.key), operation.RevalidationFailed(refused)))
+        event: operation.Event = (
+            operation.TimeRanOut(refused.reason)
+            if refused.reason is Reason.TIME_TO_USE_OVER
+            else operation.RevalidationFailed(refused)
+        )
+        plan.stale.append((row, world.consents.get(row.key), event))
         return NotOpened(refused)
     statuses = []
     for part in world.parts[row.key]:

@@ -14,6 +14,7 @@ from typing import assert_never
 from executor.domain.effect import Attempt, Capability, Outcome, OutcomeKind
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
+from executor.engine.group import together_or_apart
 from executor.engine.report import Report, report
 from executor.store import effects
 
@@ -47,12 +48,11 @@ async def reconcile(engine: Engine) -> int:
     async with engine.database.transaction() as conn:
         due = await effects.to_conclude(conn, AT_ONCE)
     if due:
-        await report(
-            engine,
+        await together_or_apart(
+            lambda reports: report(engine, reports, Commit.RECONCILE),
             [
                 Report((d.tenant_id, d.operation_id), d.attempt.id, conclude(d.attempt), "clock")
                 for d in due
             ],
-            Commit.RECONCILE,
         )
     return len(due)

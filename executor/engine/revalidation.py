@@ -56,12 +56,15 @@ async def lock_world(conn: Connection, keys: Sequence[OperationKey]) -> World:
         wanted = [n.ticket_id for n in names if n.tenant_id == tenant]
         locked = await desk.lock_tickets(conn, tenant, wanted)
         tickets |= {(tenant, id_): ticket for id_, ticket in locked.items()}
-    rows = await operations.lock(conn, keys)
+    # Beside what is to open, whatever shares its intent key: a late receipt must not prove an
+    # earlier one applied between this look at it and our COMMIT.
+    same_key = await operations.of_keys(conn, [(n.tenant_id, n.intent_key) for n in names])
+    related = await operations.lock(conn, [*keys, *((t, id_) for t, id_, *_ in same_key)])
+    rows = {key: related[key] for key in keys if key in related}
     consents = await approvals.lock(conn, list(rows))
     parts = await effects.of_operations(conn, list(rows))
     tries = await effects.attempts_of(conn, list(rows))
     asked = await operations.requesters(conn, list(rows))
-    same_key = await operations.of_keys(conn, [(r.tenant_id, r.intent_key) for r in rows.values()])
     voters = {
         (key[0], principal)
         for key, consent in consents.items()
@@ -73,9 +76,9 @@ async def lock_world(conn: Connection, keys: Sequence[OperationKey]) -> World:
     )
     chain = await endings.lock_cards_and_chain(conn, list(rows.values()))
     succeeded = {
-        (tenant, key)
-        for tenant, id_, key, status in same_key
-        if status is OperationStatus.SUCCEEDED and (tenant, id_) not in rows
+        (other.tenant_id, other.intent_key)
+        for other in related.values()
+        if other.status is OperationStatus.SUCCEEDED
     }
     return World(
         policies,

@@ -80,6 +80,10 @@ async def start_in(
     new: dict[tuple[TenantId, str], runs.NewRun] = {}
     for request in requests:
         key = (request.tenant_id, request.origin_key)
+        if key in known:
+            # What started a run once is told of that run, whatever has become of the requester.
+            results.append(None)
+            continue
         policy = policies.get(request.tenant_id)
         observed = people.get((request.tenant_id, request.requester))
         objection = _objection(policy, request)

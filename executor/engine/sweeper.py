@@ -15,6 +15,7 @@ from executor.domain.errors import ExecutorError
 from executor.engine.budget import charge_alone
 from executor.engine.endings import expire, stop_for_time
 from executor.engine.engine import Engine
+from executor.engine.group import together_or_apart
 from executor.engine.reconciler import reconcile
 from executor.engine.waking import wake
 from executor.store import approvals, budgets, runs
@@ -44,20 +45,22 @@ async def _guarded(part: Callable[[Engine], Awaitable[object]], engine: Engine) 
         await part(engine)
     except ExecutorError as error:
         _log.warning("a sweep was left for the next one: %s", error)
+    except Exception:
+        _log.exception("a part of the sweep failed and is left for the next one")
 
 
 async def _expire(engine: Engine) -> None:
     async with engine.database.transaction() as conn:
         keys = await approvals.past_their_time(conn, AT_ONCE)
     if keys:
-        await expire(engine, keys)
+        await together_or_apart(lambda some: expire(engine, some), keys)
 
 
 async def _end_runs(engine: Engine) -> None:
     async with engine.database.transaction() as conn:
         keys = await runs.past_deadline(conn, AT_ONCE)
     for key in keys:
-        await stop_for_time(engine, key)
+        await together_or_apart(lambda one: stop_for_time(engine, *one), [key])
 
 
 async def _lose_sight(engine: Engine) -> None:
@@ -65,7 +68,9 @@ async def _lose_sight(engine: Engine) -> None:
     async with engine.database.transaction() as conn:
         keys = await budgets.past_deadline(conn, AT_ONCE)
     if keys:
-        await charge_alone(engine, {key: LoseSight() for key in keys})
+        await together_or_apart(
+            lambda some: charge_alone(engine, {key: LoseSight() for key in some}), keys
+        )
 
 
 async def _forget(engine: Engine) -> None:

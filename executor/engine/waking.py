@@ -7,6 +7,8 @@ it was not known ends here, when it is. Locks: runs, operations, cards, journal 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from executor.domain import run
 from executor.domain.journal import Chain
 from executor.domain.operation import IN_DOUBT, RUN_WAITS_FOR
@@ -15,8 +17,10 @@ from executor.domain.transition import Reason, Transition
 from executor.engine import endings
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
+from executor.engine.group import together_or_apart
 from executor.store import journal, operations, runs
 from executor.store.connection import Connection
+from executor.store.operations import OperationKey
 from executor.store.wakeups import Kind
 
 AT_ONCE = 100
@@ -29,10 +33,16 @@ async def wake(engine: Engine) -> int:
     """
     async with engine.database.transaction() as conn:
         ended = await operations.waking(conn, AT_ONCE)
-        keys = await operations.waiting_runs(conn, ended) if ended else []
-    if not ended:
-        return 0
+    if ended:
+        await together_or_apart(lambda some: _wake(engine, some), ended)
+        engine.ring(Kind.WORK)
+        engine.ring(Kind.CARDS)
+    return len(ended)
+
+
+async def _wake(engine: Engine, ended: Sequence[OperationKey]) -> None:
     async with engine.committing(Commit.WAKE) as conn:
+        keys = await operations.waiting_runs(conn, ended)
         locked = await endings.lock_run_with_operations(conn, keys, also=ended)
         chain = await locked.chain(conn)
         for key, row in locked.runs.items():
@@ -42,9 +52,6 @@ async def wake(engine: Engine) -> int:
                 await runs.make_due(conn, [key], chain.now)
         await operations.clear_waking(conn, ended)
         await journal.advance(conn, chain)
-    engine.ring(Kind.WORK)
-    engine.ring(Kind.CARDS)
-    return len(ended)
 
 
 async def _still_waits(conn: Connection, key: endings.RunKey) -> bool:

@@ -169,6 +169,7 @@ class OperationNames:
     tenant_id: TenantId
     run_id: RunId
     ticket_id: str
+    intent_key: str
 
 
 async def peek(conn: AsyncConnection, keys: Iterable[OperationKey]) -> list[OperationNames]:
@@ -181,7 +182,8 @@ async def peek(conn: AsyncConnection, keys: Iterable[OperationKey]) -> list[Oper
         ids=[id_ for _, id_ in wanted],
     )
     return [
-        OperationNames(TenantId(row.tenant_id), RunId(row.run_id), row.ticket_id) for row in rows
+        OperationNames(TenantId(row.tenant_id), RunId(row.run_id), row.ticket_id, row.intent_key)
+        for row in rows
     ]
 
 

@@ -38,7 +38,7 @@ FOR UPDATE OF o;
 
 -- name: peek_operations
 -- Read what operations name and never change, to lock it before them.
-SELECT o.tenant_id, o.run_id, o.ticket_id
+SELECT o.tenant_id, o.run_id, o.ticket_id, o.intent_key
 FROM operations o
 JOIN unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id) USING (tenant_id, id)
 ORDER BY o.tenant_id, o.id;

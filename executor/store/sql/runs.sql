@@ -13,6 +13,7 @@ WITH asked AS (
     SELECT tenant_id, id, 1, 'queued', goal, requester, origin_key, request_digest,
            CAST(reply_to AS jsonb), policy_version, :now, :now, deadline_at
     FROM asked
+    ORDER BY tenant_id, origin_key
     ON CONFLICT (tenant_id, origin_key) DO NOTHING
     RETURNING tenant_id, id, number
 ), written AS (

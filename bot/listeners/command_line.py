@@ -1,0 +1,102 @@
+"""What somebody typed after ``/signoff``, read as leniently as it can be understood. Pure.
+
+Slack's clients put no-break spaces and curly quotes where people typed plain ones
+(errbotio/errbot#1145); case, blanks and quotes around a word mean nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Union
+
+from executor.domain.ids import parse_run_number
+
+_BLANKS = re.compile(r"[\s\u00a0\u1680\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff]+")
+_QUOTES = "\"'`“”„‟«»‘’‚‛"
+_HIGHEST_RUN = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StartRun:
+    """Start a run toward a goal."""
+
+    goal: str
+
+
+@dataclass(frozen=True, slots=True)
+class ShowStatus:
+    """Show one run, or the newest ones."""
+
+    run: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRun:
+    """Stop a run."""
+
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShowHelp:
+    """List the commands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Incomplete:
+    """A known word without what has to follow it."""
+
+    verb: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoSuchRun:
+    """Something stands where a run's number belongs, and it is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownWord:
+    """A word that is no command; untrusted."""
+
+    word: str
+
+
+Command = Union[StartRun, ShowStatus, CancelRun, ShowHelp, Incomplete, NoSuchRun, UnknownWord]
+
+
+def parse_command(text: str) -> Command:
+    """Read what follows the slash command."""
+    line = _unquoted(_BLANKS.sub(" ", text).strip())
+    word, _, rest = line.partition(" ")
+    verb, rest = _unquoted(word).casefold(), rest.strip()
+    match verb:
+        case "" | "help" | "?":
+            return ShowHelp()
+        case "start" | "run":
+            goal = _unquoted(rest)
+            return StartRun(goal) if goal else Incomplete("start")
+        case "status":
+            if not rest:
+                return ShowStatus(None)
+            number = _run(rest)
+            return NoSuchRun() if number is None else ShowStatus(number)
+        case "cancel" | "stop":
+            if not rest:
+                return Incomplete("cancel")
+            number = _run(rest)
+            return NoSuchRun() if number is None else CancelRun(number)
+        case _:
+            return UnknownWord(verb)
+
+
+def _run(text: str) -> int | None:
+    number = parse_run_number(_unquoted(text).rstrip(".,;!"))
+    return number if number is not None and number <= _HIGHEST_RUN else None
+
+
+def _unquoted(text: str) -> str:
+    """Take quotes off both ends, where they stand at both."""
+    while len(text) >= 2 and text[0] in _QUOTES and text[-1] in _QUOTES:
+        text = text[1:-1].strip()
+    return text

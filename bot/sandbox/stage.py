@@ -1,0 +1,288 @@
+"""The whole of Signoff on one machine: a database, a Slack, a mailbox, a desk, and our two programs.
+
+Everything lives in one home folder and is found there again by the next start: the database, the
+mails, the messages, the policy file. Ports are free ones, and the same as last time where they still
+are free, because a mail provider's address is part of what was approved.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import aiohttp
+from aiohttp import web
+
+from bot.sandbox import keeping, seed
+from bot.sandbox.demo_policy import demo_policy
+from bot.sandbox.faults import Faults
+from bot.sandbox.mailbox import Mailbox
+from bot.sandbox.page import add_page
+from bot.sandbox.slack_server import MAX_BODY_BYTES, routes
+from bot.sandbox.tickets import sandbox_tickets
+from bot.sandbox.workspace import Workspace
+from bot.sandbox.world import SandboxWorld
+from bot.supervisor import Child
+from executor.adapters.host_clock import SystemClock, mint_id
+from executor.config import load_policy
+from executor.domain.ids import TenantId
+from executor.engine.desk import import_tickets
+from executor.engine.engine import Engine
+from executor.engine.setup import activate_policy
+from executor.store.installation import installed_database
+from executor.store.wakeups import Kind, Listener, listening
+
+T = TypeVar("T")
+
+READY_POLL_SECONDS = 0.1
+RECORD_POLL_SECONDS = 0.5
+"""How long a wait for the record goes without looking again, should a notification be lost."""
+
+# An answer that was lost is to be called unknown within seconds here, not within minutes.
+SHORT_DURATIONS: Mapping[str, str] = {
+    "SIGNOFF_SMTP_LONGEST_REQUEST_SECONDS": "3",
+    "SIGNOFF_FIRST_BYTE_SECONDS": "3",
+    "SIGNOFF_CLOCK_ALLOWANCE_SECONDS": "0.5",
+    "SIGNOFF_LEASE_TTL_SECONDS": "6",
+    "SIGNOFF_LEASE_MARGIN_SECONDS": "1",
+    "SIGNOFF_HEARTBEAT_SECONDS": "2",
+    "SIGNOFF_RETRY_SECONDS": "1",
+    "SIGNOFF_SWEEP_SECONDS": "0.5",
+    "SIGNOFF_GRACE_SECONDS": "5",
+}
+
+# A newcomer's own settings and proxies are for a real installation; the demo touches none of it.
+_NOT_HANDED_ON = (
+    "DATABASE_URL", "SIGNOFF_", "SLACK_", "SMTP_", "RESEND_", "POSTMARK_", "ZENDESK_", "OPENAI_",
+    "ANTHROPIC_", "PG", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+)  # fmt: skip
+
+
+class StageFailed(Exception):
+    """Something did not come about; the message says what was waited for and what is known."""
+
+
+@dataclass
+class Stage:
+    """Everything that runs, and ways to wait for what happens on it."""
+
+    home: Path
+    url: str
+    workspace: Workspace
+    mailbox: Mailbox
+    engine: Engine
+    tenant: TenantId
+    bot: Child
+    executor: Child
+    _listener: Listener
+    _bot_url: str
+    waits_for: list[str] = field(default_factory=list)
+
+    async def wait(self, what: str, event: Awaitable[T]) -> T:
+        """Wait for ``event``, as long as both programs live; ``what`` is for the error message."""
+        self.waits_for.append(what)
+        wanted = asyncio.ensure_future(event)
+        losses = [asyncio.ensure_future(self._loss(child)) for child in (self.bot, self.executor)]
+        try:
+            await asyncio.wait([wanted, *losses], return_when=asyncio.FIRST_COMPLETED)
+            if not wanted.done():
+                for loss in losses:
+                    if loss.done():
+                        loss.result()
+            return await wanted
+        finally:
+            for task in (wanted, *losses):
+                task.cancel()
+            await asyncio.wait([wanted, *losses])
+
+    async def bot_is_ready(self) -> None:
+        """Wait until the bot says that it is ready."""
+        timeout = aiohttp.ClientTimeout(total=5)
+        async with aiohttp.ClientSession(timeout=timeout) as session:
+            while True:
+                try:
+                    async with session.get(f"{self._bot_url}/readyz") as answer:
+                        if answer.status == 200:
+                            return
+                except (aiohttp.ClientError, TimeoutError):
+                    pass
+                # It listens on nothing that would tell us when it begins to listen.
+                await asyncio.sleep(READY_POLL_SECONDS)
+
+    async def record_may_have_changed(self, kind: Kind = Kind.CARDS) -> None:
+        """Wait until something was recorded, or a short while."""
+        await self._listener.wait(kind, RECORD_POLL_SECONDS)
+
+    def account(self) -> str:
+        """Say what is known when a wait failed: Slack as it stands, and the programs' last words."""
+        parts = [f"Slack shows:\n{self.workspace.shown()}"]
+        for child in (self.bot, self.executor):
+            parts.append(f"The {child.name} said last:\n{child.last_words() or '(nothing)'}")
+        return "\n\n".join(parts)
+
+    async def _loss(self, child: Child) -> None:
+        await child.wait_for(lambda c: c.given_up is not None)
+        assert child.given_up is not None
+        raise child.given_up
+
+
+@asynccontextmanager
+async def staged(home: Path, *, decide_within_seconds: int = 86_400) -> AsyncIterator[Stage]:
+    """Set the stage in ``home`` without starting the two programs; stops them and all else at its end.
+
+    Raises ``EmbeddedDatabaseFailed``, ``PolicyInvalid``, ``OSError``.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    logs = home / "logs"
+    logs.mkdir(exist_ok=True)
+    policy_file = home / "policy.toml"
+    if not policy_file.exists():
+        policy_file.write_text(
+            demo_policy(decide_within_seconds=decide_within_seconds), encoding="utf-8"
+        )
+    policy = load_policy(policy_file)
+    workspace = Workspace.seeded()
+    keeping.load(workspace, home / "slack.json")
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(
+            installed_database(None, home, application_name="signoff demo", pool_size=4)
+        )
+        engine = Engine(database, SystemClock(), mint_id)
+        await activate_policy(engine, policy)
+        await import_tickets(database, policy.tenant_id, sandbox_tickets(datetime.now(UTC)))
+        listener = await stack.enter_async_context(listening(database))
+        ports = _Ports(home / "ports.json")
+        mailbox = await stack.enter_async_context(
+            Mailbox(port=ports.of("mail"), spool=home / "mail")
+        )
+        world = SandboxWorld(engine, policy.tenant_id, mailbox)
+        url = await stack.enter_async_context(_served(workspace, world, ports.of("page")))
+        bot_port = ports.of("bot")
+        bot_url = f"http://127.0.0.1:{bot_port}"
+        workspace.connect(bot_url)
+        ports.remember(mail=mailbox.port, page=int(url.rpartition(":")[2]), bot=bot_port)
+        bot, executor = _programs(home, policy_file, url, mailbox.url, bot_port)
+        await stack.enter_async_context(_kept(workspace, home / "slack.json"))
+        stack.push_async_callback(_stop, bot, executor)
+        yield Stage(
+            home, url, workspace, mailbox, engine, policy.tenant_id, bot, executor, listener, bot_url
+        )
+
+
+async def _stop(bot: Child, executor: Child) -> None:
+    await asyncio.gather(bot.stop(), executor.stop())
+
+
+def _programs(
+    home: Path, policy_file: Path, url: str, smtp_url: str, bot_port: int
+) -> tuple[Child, Child]:
+    """Make our two programs, pointed at everything here and at nothing else.
+
+    They find the database by the home, as in an installation of one machine: so each of them holds
+    it, and the last one to leave stops it, even when this process was killed.
+    """
+    shared = {
+        **{k: v for k, v in os.environ.items() if not k.upper().startswith(_NOT_HANDED_ON)},
+        "SIGNOFF_HOME": str(home),
+        "SIGNOFF_POLICY": str(policy_file),
+    }
+    for_bot = {
+        "SLACK_BOT_TOKEN": seed.BOT_TOKEN,
+        "SLACK_SIGNING_SECRET": seed.SIGNING_SECRET,
+        "SLACK_API_URL": f"{url}/api/",
+        "SIGNOFF_HOST": "127.0.0.1",
+        "SIGNOFF_PORT": str(bot_port),
+        "SIGNOFF_SWEEP_SECONDS": SHORT_DURATIONS["SIGNOFF_SWEEP_SECONDS"],
+    }
+    return (
+        Child("bot", "bot", shared | for_bot, _fresh_log(home / "logs" / "bot.log")),
+        Child(
+            "executor",
+            "executor",
+            shared | SHORT_DURATIONS | {"SMTP_URL": smtp_url},
+            _fresh_log(home / "logs" / "executor.log"),
+        ),
+    )
+
+
+def _fresh_log(file: Path) -> Path:
+    """Begin a log of its own for each start, and keep the one before."""
+    if file.exists():
+        file.replace(file.with_suffix(".before.log"))
+    return file
+
+
+@asynccontextmanager
+async def _served(workspace: Workspace, world: SandboxWorld, port: int) -> AsyncIterator[str]:
+    """Serve page and Slack on one port of this machine; yields the address."""
+    faults = Faults()
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    add_page(app, world)
+    app.add_routes(routes(workspace, faults))
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        workspace.public_url = url
+        yield url
+    finally:
+        faults.clear()
+        workspace.close()
+        await workspace.event_retries.stop()
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def _kept(workspace: Workspace, file: Path) -> AsyncIterator[None]:
+    keeper = asyncio.create_task(keeping.keep(workspace, file), name="keep the messages")
+    try:
+        yield
+    finally:
+        keeper.cancel()
+        await asyncio.wait({keeper})
+        if not keeper.cancelled():
+            keeper.result()
+
+
+class _Ports:
+    """The ports of this home: those of the last time where nobody has taken them meanwhile."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        try:
+            self._last: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))
+        except (FileNotFoundError, ValueError):
+            self._last = {}
+
+    def of(self, name: str) -> int:
+        last = self._last.get(name)
+        return last if last is not None and _is_free(last) else _free_port()
+
+    def remember(self, **ports: int) -> None:
+        self._file.write_text(json.dumps(ports), encoding="utf-8")
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port

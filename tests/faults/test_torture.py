@@ -1,0 +1,298 @@
+"""Two bots and three executors are killed at random while 200 runs are approved by scripted clicks.
+
+Everything is real but Slack and the mail server, which are the strict sandbox; nothing is simulated.
+What must be true at the end is read from the database, the mailbox and the cards, not from what the
+processes say.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from bot.sandbox.interaction import Sending
+from bot.sandbox.mailbox import Mailbox
+from bot.sandbox.model import Message
+from bot.sandbox.seed import BOT_TOKEN, SIGNING_SECRET
+from bot.sandbox.slack_server import SlackServer
+from bot.sandbox.text_view import render_message
+from executor.domain.ids import TenantId
+from executor.domain.new_ticket import NewTicket
+from executor.store import clock, desk
+from executor.store.database import Database
+from tests.support.processes import Child, Kill, free_port, until_ready
+
+RUNS = 200
+FEWEST_SUCCEEDED = 180
+SEED = 20_261_201
+SECONDS_BETWEEN_KILLS = 1.5
+TENANT = TenantId("TSIGNOFF")
+CHANNEL = "C0APPROVALS"
+
+POLICY = """
+[slack]
+team = "TSIGNOFF"
+channel = "C0APPROVALS"
+
+[people]
+requesters = ["U0REQUESTER"]
+approvers = ["U0REVIEWER"]
+
+[email]
+from = "Acme Support <support@acme.example>"
+"""
+
+DURATIONS = {
+    "SIGNOFF_LEASE_TTL_SECONDS": "4",
+    "SIGNOFF_LEASE_MARGIN_SECONDS": "1",
+    "SIGNOFF_HEARTBEAT_SECONDS": "1",
+    "SIGNOFF_FIRST_BYTE_SECONDS": "3",
+    "SIGNOFF_SMTP_LONGEST_REQUEST_SECONDS": "4",
+    "SIGNOFF_CLOCK_ALLOWANCE_SECONDS": "1",
+    "SIGNOFF_RETRY_SECONDS": "0.5",
+    "SIGNOFF_SWEEP_SECONDS": "1",
+}
+
+
+@dataclass
+class _Installation:
+    """Five processes, the world around them, and a record of every kill."""
+
+    slack: SlackServer
+    mailbox: Mailbox
+    database: Database
+    children: list[Child]
+    bot_urls: list[str]
+    random: random.Random = field(default_factory=lambda: random.Random(SEED))  # noqa: S311
+    refused: int = 0
+
+    @property
+    def kills(self) -> list[Kill]:
+        return [kill for child in self.children for kill in child.kills]
+
+    def somewhere(self) -> Sending:
+        """Send to either bot, as a load balancer would."""
+        return Sending(to=self.random.choice(self.bot_urls))
+
+
+@asynccontextmanager
+async def _installed(
+    url: str, database: Database, folder: Path
+) -> AsyncIterator[_Installation]:
+    policy = folder / "policy.toml"
+    policy.write_text(POLICY)
+    async with SlackServer() as slack, Mailbox() as mailbox:
+        settings = {
+            "DATABASE_URL": url,
+            "SIGNOFF_HOME": str(folder),
+            "SIGNOFF_POLICY": str(policy),
+            "SLACK_API_URL": slack.api_url,
+            "SLACK_BOT_TOKEN": BOT_TOKEN,
+            "SLACK_SIGNING_SECRET": SIGNING_SECRET,
+            "SMTP_URL": mailbox.url,
+            "SIGNOFF_POOL_SIZE": "4",
+            **DURATIONS,
+        }
+        ports = [free_port(), free_port()]
+        children = [
+            Child("bot", {**settings, "SIGNOFF_PORT": str(port)}, folder / f"bot-{port}.log")
+            for port in ports
+        ] + [Child("executor", settings, folder / f"executor-{n}.log") for n in range(3)]
+        urls = [f"http://127.0.0.1:{port}" for port in ports]
+        slack.workspace.connect(urls[0])
+        installation = _Installation(slack, mailbox, database, children, urls)
+        try:
+            for child in children:
+                await child.start()
+            for address, child in zip(urls, children, strict=False):
+                await until_ready(address, child)
+            yield installation
+        finally:
+            for child in children:
+                if child.process is not None and child.process.returncode is None:
+                    child.process.kill()
+                    await child.process.wait()
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(420)
+async def test_two_hundred_runs_survive_random_kills(
+    database_url: str, database: Database, tmp_path: Path
+) -> None:
+    async with _installed(database_url, database, tmp_path) as at:
+        await _import_tickets(database)
+        over = asyncio.Event()
+        killing = asyncio.create_task(_kill_at_random(at, over))
+        async with asyncio.timeout(360):
+            await asyncio.gather(_type_commands(at), _click_approve(at), _until_settled(at))
+            over.set()
+            await killing
+            await _until_cards_are_true(at)
+        await _check(at)
+
+
+async def _import_tickets(database: Database) -> None:
+    async with database.transaction() as conn:
+        now = await clock.now(conn)
+        for number in range(5001, 5001 + RUNS):
+            ticket = NewTicket.model_validate(
+                {
+                    "id": str(number),
+                    "subject": f"Invoice {number}",
+                    "language": "en",
+                    "customer": {"name": f"Pat {number}", "email": f"pat{number}@cust.example"},
+                    "messages": [
+                        {"kind": "customer", "author": "Pat", "body": "The invoice is wrong."},
+                        {
+                            "kind": "agent",
+                            "author": "Ann",
+                            "body": "The invoice is corrected and attached to your account.",
+                        },
+                    ],
+                }
+            )
+            await desk.import_ticket(conn, TENANT, ticket, now)
+
+
+async def _kill_at_random(at: _Installation, over: asyncio.Event) -> None:
+    """Kill one process after another and start it again, until the work is over."""
+    while not over.is_set():
+        try:
+            async with asyncio.timeout(at.random.uniform(0.2, 2 * SECONDS_BETWEEN_KILLS)):
+                await over.wait()
+        except TimeoutError:
+            child = at.random.choice(at.children)
+            await child.kill()
+            await child.start()
+
+
+async def _type_commands(at: _Installation) -> None:
+    """Start every run by a signed command; a command that failed is typed again."""
+    riko = at.slack.workspace.person("U0REQUESTER")
+    for number in range(5001, 5001 + RUNS):
+        while True:
+            delivery = await riko.slash(
+                "C0SUPPORT", "/signoff", f"run close {number}", sending=at.somewhere()
+            )
+            if delivery.acknowledged:
+                break
+            at.refused += 1
+            await asyncio.sleep(0.1)
+
+
+async def _click_approve(at: _Installation) -> None:
+    """Approve every card that can be approved, until each was acknowledged once."""
+    rene = at.slack.workspace.person("U0REVIEWER")
+    done: set[str] = set()
+    seen = 0
+    while len(done) < RUNS:
+        for message in at.slack.workspace.visible(CHANNEL):
+            subject = _subject(message)
+            if subject in done or not _approvable(message):
+                continue
+            delivery = await rene.click(CHANNEL, message.ts, "approve", sending=at.somewhere())
+            if delivery.acknowledged:
+                done.add(subject)
+            else:
+                at.refused += 1
+                await asyncio.sleep(0.05)
+        seen = await at.slack.workspace.next_change(seen)
+
+
+def _subject(message: Message) -> str:
+    first = message.blocks[0] if message.blocks else {}
+    return str(first.get("block_id", "")).split(".")[0]
+
+
+def _approvable(message: Message) -> bool:
+    return any(
+        element.get("action_id") == "approve"
+        for block in message.blocks
+        for element in block.get("elements", [])
+        if isinstance(element, dict)
+    )
+
+
+async def _until_settled(at: _Installation) -> None:
+    """Wait until every run has ended; the database of other processes has no event to await."""
+    while True:
+        async with at.database.transaction() as conn:
+            ended = (
+                await conn.execute(text("SELECT count(*) FROM runs WHERE ended_at IS NOT NULL"))
+            ).scalar_one()
+            doubtful = (
+                await conn.execute(
+                    text("SELECT count(*) FROM operations WHERE status = 'unknown'")
+                )
+            ).scalar_one()
+        # A run whose operation is in doubt waits for a person, and nobody comes in this test.
+        if ended + doubtful >= RUNS:
+            return
+        await asyncio.sleep(0.5)
+
+
+async def _until_cards_are_true(at: _Installation) -> None:
+    while True:
+        async with at.database.transaction() as conn:
+            behind = (
+                await conn.execute(
+                    text("SELECT count(*) FROM cards WHERE shown_revision < wanted_revision")
+                )
+            ).scalar_one()
+        if behind == 0:
+            return
+        await asyncio.sleep(0.2)
+
+
+async def _check(at: _Installation) -> None:
+    async with at.database.transaction() as conn:
+        operations = (
+            await conn.execute(
+                text(
+                    "SELECT o.id, o.number, o.status, o.ticket_id, t.status AS ticket, c.channel, "
+                    "c.ts, a.opened_at, a.reported_at, j.actor FROM operations o "
+                    "JOIN desk_tickets t ON t.tenant_id = o.tenant_id AND t.id = o.ticket_id "
+                    "LEFT JOIN cards c ON c.subject_id = o.id "
+                    "LEFT JOIN attempts a ON a.operation_id = o.id "
+                    "LEFT JOIN journal j ON j.entity_id = a.id AND j.seq = 1"
+                )
+            )
+        ).all()
+    counts = Counter(row.status for row in operations)
+    mails = Counter(to for mail in at.mailbox.mails for to in mail.envelope_to)
+    told = f"{counts}, {len(at.kills)} kills, {at.refused} requests sent again"
+    assert set(counts) <= {"succeeded", "unknown"}, told
+    assert counts["succeeded"] >= FEWEST_SUCCEEDED, told
+    assert sum(counts.values()) == RUNS, told
+    assert {row.ticket for row in operations} == {"closed"}, told
+    assert max(mails.values()) == 1, f"two mails to one customer: {mails.most_common(3)}; {told}"
+    assert len(at.kills) >= 10, f"the test was idle: {told}"
+    for row in operations:
+        address = f"pat{row.ticket_id}@cust.example"
+        if row.status == "succeeded":
+            assert mails[address] == 1, f"op_{row.number} says sent, nothing arrived; {told}"
+        else:
+            assert _was_killed_in_between(at.kills, row.actor, row.opened_at), (
+                f"op_{row.number} is unknown although its worker was not killed; {told}"
+            )
+        message = at.slack.workspace.message(row.channel, row.ts)
+        assert message is not None
+        shown = render_message(message.text, message.blocks)
+        assert ("may have been sent" in shown) == (row.status == "unknown"), shown
+        assert not _approvable(message), shown
+    print(told)
+
+
+def _was_killed_in_between(kills: list[Kill], owner: str, opened_at: datetime) -> bool:
+    """Say whether the process that opened an attempt was killed after it; owners name their pid."""
+    pid = int(owner.split(":")[1])
+    return any(kill.pid == pid and kill.at >= opened_at for kill in kills)
