@@ -22,6 +22,7 @@ from bot.cards import CardPainter, Drawing, view_digest
 from bot.channel_safety import SHARED, ChannelSafety
 from bot.echo import is_kept
 from bot.lost_posts import LOOK_AGAIN_SECONDS, LOOK_FOR, METADATA_EVENT, find_lost
+from bot.replaced import replaced_message
 from bot.slack_answers import LOST_CALL, Proof, Trouble, trouble
 from executor.domain.errors import LostRace
 from executor.domain.payloads import JsonObject
@@ -41,6 +42,7 @@ from executor.engine.presenting import (
     present,
     put_off,
 )
+from executor.engine.redrawing import place_of
 
 _log = logging.getLogger(__name__)
 
@@ -49,6 +51,9 @@ CALL_SECONDS = 8.0
 
 _FIRST_DELAY_SECONDS = 1.0
 _LONGEST_DELAY_SECONDS = 60.0
+_RUN_CARD_TRIES = 2
+"""How often a run's own card is tried where it was asked for; the bot may be no member there."""
+
 _DECIDING = frozenset({"approve", "review"})
 
 
@@ -161,8 +166,19 @@ class CardDelivery:
         ours = await present(
             self._engine, card, nonce, channel=place[0], ts=place[1], shown=shown
         )
-        if ours:
+        if ours or await place_of(self._engine, card.tenant_id, card.subject_id) == place:
             await self._finish(due, card, drawing, place, answer)
+            return
+        # A click has adopted another message meanwhile: this one is not the card.
+        await self._retire(*place)
+        await put_off(self._engine, card, seconds=0, problem=None)
+
+    async def _retire(self, channel: str, ts: str) -> None:
+        text, blocks = replaced_message()
+        try:
+            await self._send_update(channel, ts, text, blocks)
+        except LOST_CALL as error:
+            _log.warning("a message that is no card was left: %s", trouble(error).code)
 
     async def _may_post(self, card: ClaimedCard, channel: str) -> bool:
         try:
@@ -260,11 +276,11 @@ class CardDelivery:
 
     def _place(self, due: DueCard) -> tuple[str, str | None]:
         """Say where a card belongs; a run's goes where it was asked for, as long as that works."""
-        if due.card.kind is SubjectKind.RUN:
+        if due.card.kind is SubjectKind.RUN and due.card.failures < _RUN_CARD_TRIES:
             if due.thread is not None:
                 return due.thread
             channel, thread_ts = due.reply_to.get("channel"), due.reply_to.get("thread_ts")
-            if isinstance(channel, str) and due.card.failures == 0:
+            if isinstance(channel, str):
                 return channel, thread_ts if isinstance(thread_ts, str) else None
         return self._channel, None
 

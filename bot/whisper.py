@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.slack_answers import LOST_CALL, trouble
+from executor.domain.payloads import JsonObject
 
 _log = logging.getLogger(__name__)
 
@@ -41,11 +42,16 @@ class Whisperer:
             )
         )
 
-    def retire(self, channel: str, ts: str, text: str, blocks: list[dict[str, Any]]) -> None:
+    def retire(self, channel: str, ts: str, text: str, blocks: Sequence[JsonObject]) -> None:
         """Start taking the buttons off a message of ours that is not the card."""
         self._start(
             self._client.chat_update(
-                channel=channel, ts=ts, text=text, blocks=blocks, parse="none", link_names=False
+                channel=channel,
+                ts=ts,
+                text=text,
+                blocks=[dict(block) for block in blocks],
+                parse="none",
+                link_names=False,
             )
         )
 

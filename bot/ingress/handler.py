@@ -26,7 +26,7 @@ from bot.ingress.requests import (
     parse,
 )
 from bot.ingress.signature import Verdict, request_hash, verify
-from executor.domain.errors import CommitUnknown, DatabaseUnavailable, ExecutorError
+from executor.domain.errors import ExecutorError
 from executor.domain.ids import TenantId
 from executor.domain.payloads import JsonObject, storable
 from executor.engine.engine import Engine
@@ -37,6 +37,9 @@ _log = logging.getLogger(__name__)
 PATH = "/slack/events"
 REQUEST_HASH = "request_hash"
 """The key under which a listener finds the hash of the signed request in Bolt's context."""
+
+UNAVAILABLE = 503
+"""The status of what could not be recorded: Slack repeats an event, a person sees a failure."""
 
 _STORE_SECONDS = 2.5
 
@@ -125,18 +128,17 @@ class Ingress:
         return web.Response()
 
     async def _dispatch(self, body: dict[str, object], named: bytes) -> web.Response:
-        try:
-            answer = await self._bolt.async_dispatch(
-                AsyncBoltRequest(body=body, context={REQUEST_HASH: named}, mode="socket_mode")
-            )
-        except (CommitUnknown, DatabaseUnavailable) as error:
-            return self._unavailable(error)
+        answer = await self._bolt.async_dispatch(
+            AsyncBoltRequest(body=body, context={REQUEST_HASH: named}, mode="socket_mode")
+        )
+        if answer.status == UNAVAILABLE:
+            self._counts.unavailable += 1
         return _as_web(answer)
 
     def _unavailable(self, error: Exception) -> web.Response:
         self._counts.unavailable += 1
         _log.warning("a request could not be taken on: %s", type(error).__name__)
-        return web.Response(status=503, text="unavailable")
+        return web.Response(status=UNAVAILABLE, text="unavailable")
 
 
 class _TooLarge(Exception):

@@ -14,6 +14,7 @@ from functools import partial
 from bot import replies
 from bot.button_value import ButtonValue
 from bot.identity import IdentityWatch
+from bot.replaced import replaced_message
 from bot.whisper import Whisperer
 from executor.domain.approval import Vote
 from executor.domain.errors import CommitUnknown, DatabaseUnavailable
@@ -144,15 +145,8 @@ class Deciding:
             return
         if place is None or place == (click.channel, click.message_ts) or not click.message_ts:
             return
-        self._whisperer.retire(click.channel, click.message_ts, *_replaced())
+        self._whisperer.retire(click.channel, click.message_ts, *replaced_message())
 
 
 async def _decide(engine: Engine, clicks: Sequence[Click]) -> Sequence[ClickResult]:
     return await decide_clicks(engine, clicks)
-
-
-def _replaced() -> tuple[str, list[dict[str, object]]]:
-    """Say on a message that it is no longer the card; rich text may replace rich text alone."""
-    text = replies.replaced_card()
-    section = {"type": "rich_text_section", "elements": [{"type": "text", "text": text}]}
-    return text, [{"type": "rich_text", "elements": [section]}]

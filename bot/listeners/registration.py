@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 import re
 
 from slack_bolt.async_app import AsyncApp
+from slack_bolt.response import BoltResponse
 
+from bot.ingress.handler import UNAVAILABLE
 from bot.listeners.clicks import OUR_ACTIONS, Clicks
 from bot.listeners.commands import COMMAND, Commands
 from bot.listeners.views import Views
+from executor.domain.errors import ExecutorError
+
+_log = logging.getLogger(__name__)
 
 _NOT_OURS = re.compile(rf"^(?!(?:{'|'.join(OUR_ACTIONS)})$)")
 
 
 def register(app: AsyncApp, clicks: Clicks, views: Views, commands: Commands) -> None:
-    """Let Bolt find our listeners."""
+    """Let Bolt find our listeners, and let a failure be one that the person sees."""
     app.command(COMMAND)(commands.signoff)
     app.action("approve")(clicks.approve)
     app.action("reject")(clicks.reject)
@@ -22,3 +28,12 @@ def register(app: AsyncApp, clicks: Clicks, views: Views, commands: Commands) ->
     app.action(_NOT_OURS)(clicks.outdated)
     app.view("reject_reason")(views.reject_reason)
     app.view("full_view")(views.full_view)
+    app.error(_failed)
+
+
+async def _failed(error: Exception) -> BoltResponse:
+    if isinstance(error, ExecutorError):
+        _log.warning("a request could not be taken on: %s", type(error).__name__)
+        return BoltResponse(status=UNAVAILABLE, body="unavailable")
+    _log.error("a request failed", exc_info=error)
+    return BoltResponse(status=500, body="failed")

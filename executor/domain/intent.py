@@ -62,8 +62,20 @@ class Intent:
 
 
 def content_digest(document: Mapping[str, JsonValue]) -> bytes:
-    """Digest what two proposals are compared by."""
-    return digest({k: v for k, v in document.items() if k not in _ABOUT_THE_ASKING})
+    """Digest what two proposals are compared by.
+
+    The payload's hash is left out as well: for some providers it covers the effect's own id, which
+    no two operations share; every field that it is made from is in the document.
+    """
+    content = {k: v for k, v in document.items() if k not in _ABOUT_THE_ASKING}
+    parts = content.get("effects")
+    if isinstance(parts, list):
+        content["effects"] = [
+            {k: v for k, v in part.items() if k != "payload_sha256"}
+            for part in parts
+            if isinstance(part, dict)
+        ]
+    return digest(content)
 
 
 def close_key(desk: str, ticket_id: str, episode: int) -> str:

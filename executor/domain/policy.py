@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from executor.domain.errors import InvalidContent
-from executor.domain.ids import PrincipalId, TenantId, slack_principal
+from executor.domain.ids import PrincipalId, TenantId, slack_principal, slack_user
 from executor.domain.payloads import JsonValue, digest
 from executor.domain.transition import Reason, Refused
 
@@ -139,6 +139,9 @@ class Policy(_Section):
         """Say why this principal may not do this, or ``None`` if it may."""
         if self._permits(principal, permission):
             return None
+        user = slack_user(principal)
+        if user is not None and user[0] != self.slack.team:
+            return Refused(Reason.OTHER_WORKSPACE)
         return Refused(Reason.NOT_PERMITTED, {"missing": permission.value})
 
     def _permits(self, principal: PrincipalId, permission: Permission) -> bool:

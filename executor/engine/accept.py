@@ -17,7 +17,6 @@ from executor.domain.approval import Approval, ApprovalStatus
 from executor.domain.closing import ProposeClosing, build_closing_email
 from executor.domain.effect import Capability, EffectKind, EffectStatus
 from executor.domain.errors import InvalidContent, StaleEpoch
-from executor.domain.frozen_email import freeze
 from executor.domain.ids import ApprovalId, EffectId, OperationId, RunId, TenantId
 from executor.domain.intent import CLOSE_TICKET, Intent, PlannedEffect, close_key, closing_document
 from executor.domain.journal import Chain
@@ -234,7 +233,8 @@ def _intent(
     email = build_closing_email(
         policy, ticket, item.proposal, rendered, tenant=row.tenant_id, key=key
     )
-    payload = freeze(email)
+    effect_id = EffectId(engine.mint())
+    payload = mail.freeze(email, effect_id.hex)
     document = closing_document(
         tenant=row.tenant_id,
         requested_by=row.requester,
@@ -263,7 +263,7 @@ def _intent(
                 close,
             ),
             PlannedEffect(
-                EffectId(engine.mint()),
+                effect_id,
                 EffectKind.EMAIL_SEND,
                 mail.capability,
                 mail.provider,

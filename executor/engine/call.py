@@ -15,7 +15,6 @@ from datetime import timedelta
 
 from executor.domain.effect import AttemptStatus, Outcome, OutcomeKind
 from executor.domain.errors import CommitUnknown, Corrupt, DatabaseUnavailable
-from executor.domain.frozen_email import with_date
 from executor.engine.engine import Engine
 from executor.engine.failpoint import CALL, Side, point
 from executor.engine.leases import Keeper
@@ -72,7 +71,7 @@ async def call(
 
 
 def _mail(opened: Opened) -> OutgoingMail:
-    """Take the stored bytes, compared with their digest, with the date of the first attempt."""
+    """Take the stored bytes, compared with their digest, and the date of the first attempt."""
     effect, attempt = opened.effect, opened.attempt
     if hashlib.sha256(effect.payload).digest() != effect.payload_digest:
         raise Corrupt(f"the payload of effect {effect.id} is not what was approved")
@@ -81,8 +80,10 @@ def _mail(opened: Opened) -> OutgoingMail:
     return OutgoingMail(
         str(effect.envelope["from"]),
         tuple(str(to) for to in recipients),
-        with_date(effect.payload, effect.first_attempt_at or attempt.opened_at),
+        effect.payload,
+        effect.first_attempt_at or attempt.opened_at,
         effect.idempotency_key,
+        effect.id.hex,
     )
 
 

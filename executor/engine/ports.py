@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Protocol
 
 from executor.domain.effect import Capability, Outcome
+from executor.domain.email import EmailContent
 from executor.domain.payloads import JsonObject
 
 
@@ -19,14 +21,34 @@ from executor.domain.payloads import JsonObject
 class OutgoingMail:
     """The stored bytes of one email and its envelope, ready to leave.
 
-    ``mime`` is the whole message with its ``Date``; ``idempotency_key`` names the effect towards
-    providers that take keys.
+    ``payload`` is what ``MailPort.freeze`` made and people approved; ``date`` is that of the first
+    attempt, for providers that leave the ``Date`` to us. ``idempotency_key`` names the effect
+    towards providers that take keys, ``reference`` is what they can be searched by.
     """
 
     envelope_from: str
     envelope_to: tuple[str, ...]
-    mime: bytes
+    payload: bytes
+    date: datetime
     idempotency_key: str
+    reference: str
+
+
+class LookupKind(StrEnum):
+    """What a search at a provider said. ``not_found`` is not proof that nothing was sent."""
+
+    FOUND = "found"
+    NOT_FOUND = "not_found"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """The answer to one search; ``failed`` means that the search itself did not work."""
+
+    kind: LookupKind
+    evidence: JsonObject
+    retry_after: timedelta | None = None
 
 
 class MailPort(Protocol):
@@ -48,8 +70,34 @@ class MailPort(Protocol):
     def promise(self) -> str:
         """One sentence for the card: what this provider lets us promise."""
 
+    def freeze(self, content: EmailContent, reference: str) -> bytes:
+        """Make the request body (for SMTP the MIME message without ``Date``) that will be sent.
+
+        Pure: equal arguments give equal bytes. ``reference`` is the effect's id, for providers that
+        can be searched by it. Raises ``InvalidContent``.
+        """
+
     async def send(self, mail: OutgoingMail) -> Outcome:
         """Hand the mail over once; every way this can end is an ``Outcome``, but cancellation."""
+
+
+class KeyedMail(MailPort, Protocol):
+    """A provider that drops repeats of a key for a window; its capability is ``keyed``."""
+
+    @property
+    def key_window_seconds(self) -> float:
+        """How long the provider remembers a key, counted from the first attempt."""
+
+
+class SearchableMail(MailPort, Protocol):
+    """A provider that can be searched by our reference; its capability is ``lookup``."""
+
+    @property
+    def lookup_lag_seconds(self) -> float:
+        """How long an accepted mail may stay invisible to a search."""
+
+    async def look_up(self, reference: str, since: datetime) -> Lookup:
+        """Search once for the mail with ``reference`` that left at ``since`` or later."""
 
 
 @dataclass(frozen=True, slots=True)

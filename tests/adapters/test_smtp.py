@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aiosmtplib
@@ -16,6 +17,7 @@ from bot.sandbox.mailbox_faults import Close, Fault, Hang, Point, Reply
 from executor.adapters.mail.smtp import SmtpMail
 from executor.adapters.mail.smtp_url import Encryption, parse_smtp_url
 from executor.domain.effect import Capability, Outcome, OutcomeKind
+from executor.domain.frozen_email import with_date
 from executor.engine.ports import MailPort, OutgoingMail
 
 APPLIED, NOT_APPLIED, UNKNOWN = (
@@ -27,9 +29,16 @@ APPLIED, NOT_APPLIED, UNKNOWN = (
 MAIL = OutgoingMail(
     envelope_from="help@acme.example",
     envelope_to=("pat@cust.example", "sam@cust.example"),
-    mime=b"From: help@acme.example\r\nTo: pat@cust.example\r\n\r\nClosed.\r\n.\r\n..two dots\r\n",
+    payload=b"From: help@acme.example\r\nTo: pat@cust.example\r\n\r\nClosed.\r\n.\r\n..two dots\r\n",
+    date=datetime(2026, 12, 1, 10, 0, tzinfo=UTC),
     idempotency_key="signoff-1",
+    reference="e1",
 )
+
+
+def arrived(mail: OutgoingMail) -> bytes:
+    """The octets that a server must get of a mail."""
+    return with_date(mail.payload, mail.date)
 
 
 async def send(
@@ -153,7 +162,7 @@ async def test_cancellation_passes_and_closes_the_connection(point: Point) -> No
 
 
 async def test_a_mail_that_was_given_up_is_not_completed_behind_our_back() -> None:
-    big = replace(MAIL, mime=MAIL.mime + (b"x" * 76 + b"\r\n") * 100_000)
+    big = replace(MAIL, payload=MAIL.payload + (b"x" * 76 + b"\r\n") * 100_000)
     given_up, ended = asyncio.Event(), asyncio.Event()
     tail = bytearray()
 
@@ -201,10 +210,10 @@ async def test_an_answer_given_before_the_content_is_not_taken_for_an_acceptance
 
 
 async def test_a_large_mail_arrives_whole() -> None:
-    big = replace(MAIL, mime=MAIL.mime + (b"." * 76 + b"\r\n") * 50_000)
+    big = replace(MAIL, payload=MAIL.payload + (b"." * 76 + b"\r\n") * 50_000)
     async with Mailbox() as mailbox:
         assert (await send(mailbox, big)).kind is APPLIED
-        assert mailbox.mails[0].raw == big.mime
+        assert mailbox.mails[0].raw == arrived(big)
 
 
 async def test_an_old_server_is_greeted_the_old_way() -> None:
@@ -241,7 +250,7 @@ async def test_a_mail_arrives_octet_for_octet() -> None:
             },
         )
         [received] = mailbox.mails
-        assert received.raw == MAIL.mime
+        assert received.raw == arrived(MAIL)
         assert received.envelope_from == MAIL.envelope_from
         assert received.envelope_to == MAIL.envelope_to
 
@@ -287,7 +296,7 @@ async def test_a_local_part_beyond_ascii_needs_a_server_that_can() -> None:
     mail = replace(
         MAIL,
         envelope_to=("用户@xn--r8jz45g.jp",),
-        mime="To: 用户@xn--r8jz45g.jp\r\n\r\nHi\r\n".encode(),
+        payload="To: 用户@xn--r8jz45g.jp\r\n\r\nHi\r\n".encode(),
     )
     async with Mailbox(smtputf8=False) as mailbox:
         outcome = await send(mailbox, mail)
@@ -295,17 +304,17 @@ async def test_a_local_part_beyond_ascii_needs_a_server_that_can() -> None:
         assert "SMTPUTF8" in str(outcome.evidence["problem"])
     async with Mailbox() as mailbox:
         assert (await send(mailbox, mail)).kind is APPLIED
-        assert mailbox.mails[0].raw == mail.mime
+        assert mailbox.mails[0].raw == arrived(mail)
         assert mailbox.mails[0].envelope_to == mail.envelope_to
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda m: replace(m, mime=b"To: a\r\n\r\nbare\nline\r\n"), "CR LF"),
-        (lambda m: replace(m, mime=b"To: a\r\n\r\nbare\rline\r\n"), "CR LF"),
-        (lambda m: replace(m, mime=b"To: a\r\n\r\nno end"), "CR LF"),
-        (lambda m: replace(m, mime=b"To: a\r\n\r\n" + b"x" * 999 + b"\r\n"), "998"),
+        (lambda m: replace(m, payload=b"To: a\r\n\r\nbare\nline\r\n"), "CR LF"),
+        (lambda m: replace(m, payload=b"To: a\r\n\r\nbare\rline\r\n"), "CR LF"),
+        (lambda m: replace(m, payload=b"To: a\r\n\r\nno end"), "CR LF"),
+        (lambda m: replace(m, payload=b"To: a\r\n\r\n" + b"x" * 999 + b"\r\n"), "998"),
         (lambda m: replace(m, envelope_to=()), "no recipient"),
         (lambda m: replace(m, envelope_to=("a@b.c>\r\nRCPT TO:<d@e.f",)), "not an address"),
     ],

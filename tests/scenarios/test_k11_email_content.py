@@ -18,7 +18,7 @@ from executor.domain.address import parse_mailbox, parse_mailboxes
 from executor.domain.effect import OutcomeKind
 from executor.domain.email import EmailContent
 from executor.domain.errors import InvalidContent
-from executor.domain.frozen_email import differences, freeze, parse_delivered, with_date
+from executor.domain.frozen_email import differences, freeze, parse_delivered
 from executor.domain.mail_text import validate_subject
 from executor.domain.payloads import canonical, digest
 from executor.engine.ports import OutgoingMail
@@ -54,8 +54,10 @@ async def deliver(content: EmailContent) -> ReceivedMail:
             OutgoingMail(
                 envelope_from=content.sender.ascii_address,
                 envelope_to=content.recipients(),
-                mime=with_date(freeze(content), DATE),
+                payload=freeze(content),
+                date=DATE,
                 idempotency_key="signoff-4101",
+                reference="e4101",
             )
         )
         assert outcome.kind is OutcomeKind.APPLIED, outcome

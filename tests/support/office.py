@@ -1,7 +1,7 @@
 """An engine with everything around it, for tests of the use cases: real database, fakes outside.
 
-``Office`` is what one tenant needs to work: an active policy, people with fresh identities, a desk with
-tickets, and short ways to walk an operation to any of its states.
+``Office`` is what one tenant needs to work: an active policy, people with fresh identities, a desk
+with tickets, and short ways to walk an operation to any of its states.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import asyncio
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import timedelta
 
 from sqlalchemy import text
 
@@ -20,6 +20,8 @@ from executor.adapters.host_clock import SystemClock, mint_id
 from executor.domain.approval import Vote
 from executor.domain.closing import ProposeClosing
 from executor.domain.effect import Capability, Outcome, OutcomeKind
+from executor.domain.email import EmailContent
+from executor.domain.frozen_email import freeze
 from executor.domain.identity import Identity
 from executor.domain.ids import (
     OperationId,
@@ -31,20 +33,26 @@ from executor.domain.ids import (
 from executor.domain.lease import LeaseTerms
 from executor.domain.new_ticket import NewTicket
 from executor.domain.policy import Policy
-from executor.engine.accept import Accepted, Asked, accept
+from executor.domain.transition import Refused
+from executor.engine.accept import Accepted, AcceptResult, Asked, accept
 from executor.engine.claims import ClaimedOperation, ClaimedRun, claim_operations, claim_runs
 from executor.engine.closure_email import ClosureEmails
 from executor.engine.decisions import Click, ClickResult, decide_clicks
 from executor.engine.desk import write_as_customer
+from executor.engine.endings import Stopped, cancel
 from executor.engine.engine import Durations, Engine
 from executor.engine.failpoint import Failpoints, Inert
+from executor.engine.opening import Opened, OpenResult, open_attempts
 from executor.engine.ports import OutgoingMail
 from executor.engine.presenting import Shown, begin_posting, due_cards, finish_drawing, present
+from executor.engine.report import Report, report
 from executor.engine.setup import activate_policy
 from executor.engine.start import Started, StartRequest, start
+from executor.engine.status import history
 from executor.store import clock, desk, tenants
 from executor.store.cards import SubjectKind
 from executor.store.database import Database
+from tests.support.clock import move_clock
 
 TEAM = "T0TEAM1"
 TENANT = TenantId(TEAM)
@@ -68,6 +76,17 @@ def policy(**changes: object) -> Policy:
     return Policy.model_validate(document | changes)
 
 
+def closing(ticket: str = "4101", **changes: object) -> ProposeClosing:
+    """Make a proposal as the model writes it."""
+    fields: dict[str, object] = {
+        "ticket_id": ticket,
+        "language": "en",
+        "subject": f"Ticket {ticket} closed",
+        "message": "Your invoice is corrected.",
+    }
+    return ProposeClosing.model_validate(fields | changes)
+
+
 class FakeMail:
     """A mail provider in memory: scripted outcomes, a gate before each, and a count."""
 
@@ -87,6 +106,10 @@ class FakeMail:
         """How many mails left."""
         return len(self.sent)
 
+    def freeze(self, content: EmailContent, reference: str) -> bytes:
+        """Make the MIME message, as SMTP does."""
+        return freeze(content)
+
     async def send(self, mail: OutgoingMail) -> Outcome:
         """Take the mail, wait for the gate, and answer with the next scripted outcome."""
         self.sent.append(mail)
@@ -95,7 +118,12 @@ class FakeMail:
             await self.gate.wait()
         if self.outcomes:
             return self.outcomes.pop(0)
-        return Outcome(OutcomeKind.APPLIED, {"provider": "test", "code": 250})
+        return applied()
+
+
+def applied() -> Outcome:
+    """An outcome that proves that the mail was taken."""
+    return Outcome(OutcomeKind.APPLIED, {"provider": "test", "code": 250})
 
 
 def not_applied(*, retryable: bool) -> Outcome:
@@ -124,7 +152,7 @@ class Office:
     engine: Engine
     mail: FakeMail
     emails: ClosureEmails
-    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+    claims: dict[RunId, ClaimedRun] = field(default_factory=dict)
 
     @classmethod
     async def open(
@@ -191,8 +219,33 @@ class Office:
 
     async def claim_run(self, run_id: RunId, owner: str = "w1") -> ClaimedRun:
         """Claim what is due and return the claim of this run."""
-        claimed = await claim_runs(self.engine, owner, 10)
-        return next(c for c in claimed if c.key[1] == run_id)
+        for claimed in await claim_runs(self.engine, owner, 10):
+            self.claims[claimed.key[1]] = claimed
+        return self.claims[run_id]
+
+    async def claim_operations(self, owner: str = "w1") -> list[ClaimedOperation]:
+        """Claim the operations that are due."""
+        return await claim_operations(self.engine, owner, 10)
+
+    async def ask(
+        self,
+        run_id: RunId,
+        claimed: ClaimedRun,
+        *proposals: ProposeClosing,
+        version: int | None = 2,
+        step: int = 1,
+    ) -> list[AcceptResult]:
+        """Record a model's reply at ``step`` and accept what it proposes, in one commit."""
+        await self.record_reply(run_id, step)
+        return await accept(
+            self.engine,
+            self.mail,
+            self.emails,
+            (TENANT, run_id),
+            claimed.lease.epoch,
+            [Asked(step, ordinal, item, version) for ordinal, item in enumerate(proposals)],
+            step + 1,
+        )
 
     async def propose(
         self,
@@ -203,21 +256,10 @@ class Office:
         message: str = "Your invoice is corrected.",
         version: int | None = 2,
         step: int = 1,
-        ordinal: int = 0,
     ) -> OperationId:
-        """Record a model's reply with one proposal and accept it."""
-        await self.record_reply(run_id, step)
-        proposal = ProposeClosing(
-            ticket_id=ticket, language="en", subject=f"Ticket {ticket} closed", message=message
-        )
-        [result] = await accept(
-            self.engine,
-            self.mail,
-            self.emails,
-            (TENANT, run_id),
-            claimed.lease.epoch,
-            [Asked(step, ordinal, proposal, version)],
-            step + 1,
+        """Propose one closing and return the operation that it came to."""
+        [result] = await self.ask(
+            run_id, claimed, closing(ticket, message=message), version=version, step=step
         )
         assert isinstance(result, Accepted), result
         return result.operation_id
@@ -308,10 +350,12 @@ class Office:
         note: str = "",
     ) -> ClickResult:
         """Click once, as one person."""
-        [result] = await decide_clicks(
-            self.engine, [await self.click_for(operation, who, vote, note)]
-        )
+        [result] = await self.decide(await self.click_for(operation, who, vote, note))
         return result
+
+    async def decide(self, *clicks: Click) -> list[ClickResult]:
+        """Record clicks in one commit."""
+        return await decide_clicks(self.engine, clicks)
 
     async def proposed(self, ticket: str = "4101") -> OperationId:
         """Walk to a proposal whose card is shown."""
@@ -329,7 +373,7 @@ class Office:
     async def claimed(self, ticket: str = "4101", owner: str = "w1") -> ClaimedOperation:
         """Walk to an operation that a worker holds."""
         operation = await self.approved(ticket)
-        claims = await claim_operations(self.engine, owner, 10)
+        claims = await self.claim_operations(owner)
         return next(c for c in claims if c.claim.key[1] == operation)
 
     async def status(self, operation: OperationId) -> str:
@@ -352,3 +396,69 @@ class Office:
         """Read rows by a query."""
         async with self.database.transaction() as conn:
             return (await conn.execute(text(query), binds)).all()
+
+    def colleague(
+        self,
+        database: Database | None = None,
+        *,
+        failpoints: Failpoints | None = None,
+        durations: Durations | None = None,
+    ) -> Office:
+        """Return another process's view of the same office: the same mailbox, another engine."""
+        other = database or self.database
+        engine = Engine(
+            other, SystemClock(), mint_id, durations or self.engine.durations, failpoints or Inert()
+        )
+        return Office(other, engine, self.mail, self.emails)
+
+    async def later(self, **by: float) -> None:
+        """Let time pass on the database's clock, and look at everybody again after it."""
+        async with self.database.transaction() as conn:
+            await move_clock(conn, timedelta(**by))
+        await self.look_at(RIKO, RENE, SAM, OTTO)
+
+    async def cancel(self, run_id: RunId, who: PrincipalId = RENE) -> Stopped | Refused:
+        """Cancel a run at a person's word."""
+        number = await self.value(
+            "SELECT number FROM runs WHERE tenant_id = :t AND id = :id", run_id
+        )
+        return await cancel(self.engine, TENANT, int(number), who)
+
+    async def run_of(self, operation: OperationId) -> RunId:
+        """Find the run that an operation belongs to."""
+        found = await self.value(
+            "SELECT run_id FROM operations WHERE tenant_id = :t AND id = :id", operation
+        )
+        return RunId(uuid.UUID(found))
+
+    async def open_one(self, claimed: ClaimedOperation) -> OpenResult:
+        """Open the next attempt of one claimed operation."""
+        [result] = await open_attempts(self.engine, self.mail, [claimed.claim])
+        return result
+
+    async def opened(self, ticket: str = "4101") -> tuple[ClaimedOperation, Opened]:
+        """Walk to an operation whose mail may leave."""
+        claimed = await self.claimed(ticket)
+        result = await self.open_one(claimed)
+        assert isinstance(result, Opened), result
+        return claimed, result
+
+    async def report(
+        self, claimed: ClaimedOperation, opened: Opened, outcome: Outcome, actor: str = "w1"
+    ) -> str | None:
+        """Report what came of an attempt and return where the operation stands then."""
+        [status] = await report(
+            self.engine, [Report(claimed.claim.key, opened.attempt.id, outcome, actor)]
+        )
+        return status
+
+    async def reason(self, operation: OperationId) -> str:
+        """Read why an operation ended."""
+        return await self.value(
+            "SELECT reason FROM operations WHERE tenant_id = :t AND id = :id", operation
+        )
+
+    async def events(self, run_id: RunId) -> list[tuple[str, str, str | None]]:
+        """Read a run's journal as (event, actor, target)."""
+        entries = (await history(self.engine, TENANT, run_id)).journal
+        return [(entry.event, entry.actor, entry.target) for entry in entries]

@@ -18,6 +18,8 @@ import aiosmtplib
 from executor.adapters.mail.smtp_conversation import Conversation, Phase, Refused
 from executor.adapters.mail.smtp_url import SmtpSettings
 from executor.domain.effect import Capability, Outcome, OutcomeKind
+from executor.domain.email import EmailContent
+from executor.domain.frozen_email import freeze, with_date
 from executor.domain.payloads import JsonObject
 from executor.engine.ports import OutgoingMail
 
@@ -65,13 +67,18 @@ class SmtpMail:
             "SMTP: sent at most once; if the answer is lost, a person must say whether it arrived."
         )
 
+    def freeze(self, content: EmailContent, reference: str) -> bytes:
+        """Make the MIME message without its ``Date``; nothing can be searched by a reference."""
+        return freeze(content)
+
     async def send(self, mail: OutgoingMail) -> Outcome:
         """Hand the mail over once, to all of its recipients or to none.
 
         Cancelled, it drops the connection at once, so that no further byte leaves; what had left
         by then is for the caller to treat as unknown.
         """
-        unfit = _unfit(mail)
+        mime = with_date(mail.payload, mail.date)
+        unfit = _unfit(mail, mime)
         if unfit:
             return Outcome(
                 OutcomeKind.NOT_APPLIED,
@@ -81,8 +88,8 @@ class SmtpMail:
         try:
             async with asyncio.timeout(self._longest_request_seconds):
                 await conversation.greet()
-                await conversation.address(mail)
-                code, reply = await conversation.hand_over(mail.mime)
+                await conversation.address(mail, mime)
+                code, reply = await conversation.hand_over(mime)
         except Refused as refusal:
             conversation.take_leave()
             return Outcome(
@@ -126,7 +133,7 @@ class SmtpMail:
         return Outcome(OutcomeKind.NOT_APPLIED, evidence, retryable=_may_pass(error))
 
 
-def _unfit(mail: OutgoingMail) -> str | None:
+def _unfit(mail: OutgoingMail, mime: bytes) -> str | None:
     """Name what keeps this mail from leaving exactly as it is stored, if anything does.
 
     Repairing it here would send other bytes than those that were approved.
@@ -136,7 +143,7 @@ def _unfit(mail: OutgoingMail) -> str | None:
     for address in (mail.envelope_from, *mail.envelope_to):
         if not _ENVELOPE_ADDRESS.fullmatch(address):
             return "the envelope holds something that is not an address"
-    lines = mail.mime.split(b"\r\n")
+    lines = mime.split(b"\r\n")
     if lines[-1] or any(b"\r" in line or b"\n" in line or b"\0" in line for line in lines):
         return "the message's lines do not all end with CR LF"
     if any(len(line) > _LONGEST_LINE for line in lines):

@@ -109,13 +109,13 @@ class Conversation:
         await self._encrypt()
         await self._log_in()
 
-    async def address(self, mail: OutgoingMail) -> None:
+    async def address(self, mail: OutgoingMail, mime: bytes) -> None:
         """Announce sender and recipients; any refused recipient ends it for all of them.
 
         Raises ``Refused`` that names each refused recipient with the server's reply.
         """
         self.phase = Phase.MAIL
-        options = self._mail_options(mail)
+        options = self._mail_options(mail, mime)
         answer = await self._command(
             b"MAIL", b"FROM:<" + mail.envelope_from.encode() + b">", *options
         )
@@ -265,19 +265,19 @@ class Conversation:
         peer = self._client.get_transport_info("peername")
         return ipaddress.ip_address(str(peer[0]).partition("%")[0]).is_loopback
 
-    def _mail_options(self, mail: OutgoingMail) -> list[bytes]:
+    def _mail_options(self, mail: OutgoingMail, mime: bytes) -> list[bytes]:
         """List the parameters of MAIL; refuse what the server has said it cannot take."""
         options: list[bytes] = []
         limit = self._client.esmtp_extensions.get("size")
         if limit is not None:
-            options.append(b"SIZE=%d" % len(mail.mime))
-            if limit.isdigit() and 0 < int(limit) < len(mail.mime):
+            options.append(b"SIZE=%d" % len(mime))
+            if limit.isdigit() and 0 < int(limit) < len(mime):
                 raise Refused(
                     Phase.MAIL,
-                    f"the message has {len(mail.mime)} octets, the server takes {limit}",
+                    f"the message has {len(mime)} octets, the server takes {limit}",
                 )
         envelope = "".join((mail.envelope_from, *mail.envelope_to))
-        if not envelope.isascii() or not mail.mime.isascii():
+        if not envelope.isascii() or not mime.isascii():
             if not self._client.supports_extension("smtputf8"):
                 raise Refused(
                     Phase.MAIL,

@@ -1,0 +1,166 @@
+"""The web process: ``python -m bot``. The only place that puts its parts together."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+from functools import partial
+
+from aiohttp import web
+from slack_sdk.web.async_client import AsyncWebClient
+
+from bot.application import Bot, News, WrongWorkspace, installation_of
+from bot.cards import CardPainter, card_environment
+from bot.config import BotSettings, bot_settings
+from bot.redaction import redact_root
+from bot.slack_answers import LOST_CALL, trouble
+from executor.adapters.host_clock import SystemClock, mint_id
+from executor.config import PolicyInvalid, SettingsInvalid, load_policy
+from executor.domain.errors import ExecutorError
+from executor.engine.engine import Bell, Engine
+from executor.engine.failpoint import failpoints_from
+from executor.engine.setup import activate_policy
+from executor.store.address import UnsupportedAddress
+from executor.store.embedded import EmbeddedDatabaseFailed
+from executor.store.installation import installed_database
+from executor.store.migrate import MigrationRefused
+from executor.store.wakeups import Kind, Listener, listening
+
+_log = logging.getLogger("bot")
+
+CANNOT_START = 78
+"""EX_CONFIG of sysexits(3): starting again without changing something does not help."""
+
+_LONGEST_CALL_SECONDS = 20
+_ANSWER_GRACE_SECONDS = 4.0
+
+
+class SlackUnreachable(Exception):
+    """Slack did not say at the start who we are; ``code`` is its error."""
+
+    def __init__(self, code: str) -> None:
+        super().__init__(f"Slack refused or did not answer auth.test: {code}")
+        self.code = code
+
+
+def main() -> int:
+    """Run the bot until SIGTERM or SIGINT; returns the process's exit code."""
+    try:
+        settings = bot_settings(os.environ)
+        _set_up_log(settings)
+        asyncio.run(_run(settings))
+    except (
+        SettingsInvalid,
+        PolicyInvalid,
+        MigrationRefused,
+        EmbeddedDatabaseFailed,
+        UnsupportedAddress,
+        WrongWorkspace,
+    ) as error:
+        print(f"signoff bot cannot start:\n{error}", file=sys.stderr)
+        return CANNOT_START
+    except (ExecutorError, SlackUnreachable) as error:
+        print(f"signoff bot stopped: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _set_up_log(settings: BotSettings) -> None:
+    logging.basicConfig(
+        level=settings.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    redact_root(
+        [
+            settings.slack_bot_token.get_secret_value(),
+            *(secret.decode() for secret in settings.signing_secrets),
+        ]
+    )
+
+
+async def _run(settings: BotSettings) -> None:
+    policy = load_policy(settings.policy_path)
+    token = settings.slack_bot_token.get_secret_value()
+    # A creating call is never repeated by a library; the loops repeat what may be repeated.
+    client = AsyncWebClient(
+        token=token,
+        base_url=settings.base_url,
+        timeout=_LONGEST_CALL_SECONDS,
+        retry_handlers=[],
+    )
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with installed_database(
+        settings.database_url,
+        settings.home,
+        application_name="signoff bot",
+        pool_size=settings.pool_size,
+    ) as database:
+        bell = Bell(database)
+        engine = Engine(
+            database,
+            SystemClock(),
+            mint_id,
+            failpoints=failpoints_from(settings.failpoint),
+            bell=bell,
+        )
+        if await activate_policy(engine, policy):
+            _log.info("policy %s is active", policy.version)
+        try:
+            installation = await installation_of(client, policy)
+        except LOST_CALL as error:
+            # The SDK's own error quotes the request.
+            raise SlackUnreachable(trouble(error).code) from None
+        async with listening(database) as listener:
+            bot = Bot(
+                engine=engine,
+                policy=policy,
+                client=client,
+                token=token,
+                installation=installation,
+                signing_secrets=settings.signing_secrets,
+                painter=CardPainter(card_environment()),
+                news=_news(listener),
+            )
+            await _serve(settings, bot, bell, stop)
+    _log.info("the bot has stopped")
+
+
+async def _serve(settings: BotSettings, bot: Bot, bell: Bell, stop: asyncio.Event) -> None:
+    """Answer until ``stop``; then accept nothing, answer what is in hand, end the loops."""
+    runner = web.AppRunner(
+        bot.web_application(), access_log=None, shutdown_timeout=_ANSWER_GRACE_SECONDS
+    )
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, settings.host, settings.port).start()
+        async with asyncio.TaskGroup() as background:
+            ringing = background.create_task(bell.run(), name="bell")
+            working = background.create_task(bot.run(), name="loops")
+            _log.info("the bot listens on %s", ", ".join(f"{a[0]}:{a[1]}" for a in runner.addresses))
+            await stop.wait()
+            await runner.cleanup()
+            await bot.close()
+            working.cancel()
+            ringing.cancel()
+    finally:
+        await runner.cleanup()
+
+
+def _news(listener: Listener) -> News:
+    # Private answers are queued in the commits that change cards, and rung for with them.
+    return News(
+        cards=partial(listener.wait, Kind.CARDS),
+        notices=partial(listener.wait, Kind.CARDS),
+        identities=partial(listener.wait, Kind.IDENTITIES),
+        inbox=partial(listener.wait, Kind.INBOX),
+        is_listening=lambda: listener.is_listening,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

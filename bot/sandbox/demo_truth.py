@@ -1,0 +1,214 @@
+"""What became of a demo, read back from all sides: record, desk, mailbox, Slack and journal.
+
+``Truth.checks`` names every statement that has to hold; nothing here decides by what the people of
+the demo believe to have done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from bot.card_parts import Paragraph, Words
+from bot.card_status import status_of
+from bot.sandbox.crash_points import CrashPlan, Story
+from bot.sandbox.mail_evidence import differences_from_card, digest_without_date
+from bot.sandbox.model import Json
+from bot.sandbox.scripted_person import Card, ScriptedPeople, rendered
+from bot.sandbox.stage import Stage
+from executor.domain.ids import OperationId
+from executor.domain.operation import RUN_WAITS_FOR, OperationStatus
+from executor.domain.run import ENDED
+from executor.domain.ticket import Ticket, TicketStatus
+from executor.engine.card_record import OperationRecord
+from executor.engine.desk import show_ticket
+from executor.engine.presenting import operation_record
+from executor.engine.status import RunStatusLine, history, newest_runs
+from executor.store import card_records, cards
+
+_ENDS: Mapping[Story, OperationStatus] = {
+    Story.APPROVE: OperationStatus.SUCCEEDED,
+    Story.MENTION: OperationStatus.SUCCEEDED,
+    Story.REJECT: OperationStatus.SUCCEEDED,
+    Story.CANCEL: OperationStatus.WITHDRAWN,
+    Story.STALE: OperationStatus.STALE,
+    Story.EXPIRE: OperationStatus.EXPIRED,
+}
+
+
+@dataclass
+class Told:
+    """What the people of a story saw and said, as far as the truth is measured against it."""
+
+    story: Story
+    before: Ticket
+    card: Card | None = None
+    rejected: Card | None = None
+    reason: str = ""
+    customer_wrote: str = ""
+    crash: CrashPlan | None = None
+
+
+@dataclass
+class Truth:
+    """The JSON that is printed, and whether every check holds."""
+
+    report: Json
+    checks: dict[str, bool] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is right."""
+        return all(self.checks.values())
+
+
+async def wait_for_the_end(stage: Stage, operation: UUID) -> tuple[OperationRecord, list[RunStatusLine]]:
+    """Wait until nothing will happen any more by itself.
+
+    Every run has ended, or waits for an operation of which nobody can know whether it was done.
+    """
+
+    async def ended() -> tuple[OperationRecord, list[RunStatusLine]]:
+        while True:
+            record = await _record(stage, operation)
+            runs = await newest_runs(stage.engine, stage.tenant)
+            doubt = record.status is OperationStatus.UNKNOWN
+            if record.status not in RUN_WAITS_FOR or doubt:
+                if doubt or all(run.status in ENDED for run in runs):
+                    return record, runs
+            await stage.record_may_have_changed()
+
+    return await stage.wait("the operation and its run to end", ended())
+
+
+async def find_out(stage: Stage, people: ScriptedPeople, told: Told) -> Truth:
+    """Wait for the end, for the card to say so, and read everything back."""
+    assert told.card is not None, "a story has a card"
+    record, runs = await wait_for_the_end(stage, told.card.operation)
+    shown = await _card_says(stage, people, record)
+    after = await show_ticket(stage.engine.database, stage.tenant, told.before.id)
+    assert after is not None, "tickets are never deleted"
+    rejected = None
+    if told.rejected is not None:
+        rejected = await _record(stage, told.rejected.operation)
+    truth = Truth(
+        {
+            "story": told.story.value,
+            "ticket": {
+                "id": after.id,
+                "version_before": told.before.version,
+                "version_after": after.version,
+                "status": after.status.value,
+            },
+            "operation": {
+                "id": str(record.id),
+                "number": record.number,
+                "digest": record.digest.hex(),
+                "status": record.status.value,
+            },
+            "runs": [{"number": run.number, "status": run.status.value} for run in runs],
+            "emails_accepted": stage.mailbox.accepted,
+            "email_matches_card": None,
+            "card": shown,
+        }
+    )
+    _check_record(truth, told, record, after)
+    _check_mail(truth, told, stage, await _payload_digest(stage, record))
+    _check_words(truth, told, record, shown)
+    if rejected is not None and told.rejected is not None:
+        said = await _card_says(stage, people, rejected)
+        truth.report["rejected_operation"] = {
+            "id": str(rejected.id),
+            "status": rejected.status.value,
+            "card": said,
+        }
+        truth.checks["the first proposal was rejected"] = (
+            rejected.status is OperationStatus.REJECTED and told.reason in said
+        )
+        truth.checks["the second email is another one"] = rejected.email != record.email
+    broken = [
+        run.number
+        for run in runs
+        if (await history(stage.engine, stage.tenant, run.id)).broken is not None
+    ]
+    truth.report["journal_verified"] = not broken
+    truth.checks["every run's journal verifies"] = not broken
+    return truth
+
+
+def _check_record(truth: Truth, told: Told, record: OperationRecord, after: Ticket) -> None:
+    in_doubt = told.crash is not None and told.crash.in_doubt
+    wanted = OperationStatus.UNKNOWN if in_doubt else _ENDS[told.story]
+    truth.checks[f"the operation is {wanted.value}"] = record.status is wanted
+    closed = wanted in (OperationStatus.SUCCEEDED, OperationStatus.UNKNOWN)
+    bumped = closed or bool(told.customer_wrote)
+    status = TicketStatus.CLOSED if closed else TicketStatus.OPEN
+    truth.checks[f"the ticket is {status.value}"] = after.status is status
+    truth.checks["the ticket changed as often as it should"] = (
+        after.version == told.before.version + int(bumped)
+    )
+
+
+def _check_mail(truth: Truth, told: Told, stage: Stage, payload_digest: str) -> None:
+    if told.crash is not None:
+        wanted = told.crash.mails
+    else:
+        wanted = int(_ENDS[told.story] is OperationStatus.SUCCEEDED)
+    mails = stage.mailbox.mails
+    truth.checks[f"{wanted} email(s) were accepted"] = stage.mailbox.accepted == wanted
+    if not mails:
+        return
+    assert told.card is not None
+    problems = [p for mail in mails for p in differences_from_card(mail, told.card.blocks)]
+    truth.report["email_matches_card"] = not problems
+    truth.checks["the email is what the card showed"] = not problems
+    if problems:
+        truth.report["differences"] = problems
+    same = all(digest_without_date(mail) == payload_digest for mail in mails)
+    truth.report["email_matches_intent"] = same
+    truth.checks["the email's bytes are those of the intent"] = same
+
+
+def _check_words(truth: Truth, told: Told, record: OperationRecord, shown: str) -> None:
+    truth.checks["the card names the digest"] = record.digest.hex()[:16] in shown
+    if told.story is Story.STALE:
+        version = record.ticket.version
+        truth.checks["the card says what changed"] = (
+            f"You looked at version {version}; it is now {version + 1}" in shown
+            and told.customer_wrote in shown
+        )
+
+
+async def _card_says(stage: Stage, people: ScriptedPeople, record: OperationRecord) -> str:
+    """Wait until the operation's card shows its record, and return what it says."""
+    place: tuple[str | None, str | None] = (None, None)
+    while None in place:
+        async with stage.engine.database.transaction() as conn:
+            place = await cards.card_place(conn, (stage.tenant, record.id))
+        if None in place:
+            await stage.wait("the card to be recorded", stage.record_may_have_changed())
+    channel, ts = place
+    assert channel is not None
+    assert ts is not None
+    headline = status_of(record)[0]
+    assert isinstance(headline, Paragraph)
+    first = headline.pieces[0]
+    assert isinstance(first, Words)
+    return rendered(await people.wait_until_shown(channel, ts, first.text.strip()))
+
+
+async def _record(stage: Stage, operation: UUID) -> OperationRecord:
+    record = await operation_record(stage.engine, stage.tenant, OperationId(operation))
+    assert isinstance(record, OperationRecord)
+    return record
+
+
+async def _payload_digest(stage: Stage, record: OperationRecord) -> str:
+    """Read the digest of the frozen bytes that stands in the intent."""
+    async with stage.engine.database.transaction() as conn:
+        row = await card_records.operation(conn, stage.tenant, record.id)
+    assert row is not None
+    effects = json.loads(row.intent)["effects"]
+    return str(next(e["payload_sha256"] for e in effects if "payload_sha256" in e))

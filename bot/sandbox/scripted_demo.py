@@ -1,0 +1,124 @@
+"""The reference job without a person, in one of several stories, and perhaps with a crash in it.
+
+The demo sets its stage in a temporary home, lets the people act, and finds out what became of it.
+A crash is a SIGKILL at a failpoint; the program is started again at once, and whatever was not
+acknowledged is done again by the people, as they would.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from bot.sandbox.crash_points import CrashPlan, Moment, Program, Story
+from bot.sandbox.demo_truth import Told, Truth, find_out
+from bot.sandbox.scripted_person import REASON, Card, ScriptedPeople
+from bot.sandbox.stage import Stage, StageFailed, staged
+from executor.engine.desk import show_ticket, write_as_customer
+from executor.engine.status import newest_runs
+
+TICKET = "4101"
+GOAL = f"close {TICKET}"
+CUSTOMER_WRITES = "One more thing: will the interest on it be refunded as well?"
+DECIDE_WITHIN_SECONDS_WHEN_IT_EXPIRES = 2
+
+
+async def play(
+    home: Path, story: Story, crash: CrashPlan | None, *, timeout_seconds: float
+) -> Truth:
+    """Play one story and return what is true at its end.
+
+    Raises ``StageFailed`` where it came to no end in time, saying what was waited for.
+    """
+    started = time.monotonic()
+    seconds = DECIDE_WITHIN_SECONDS_WHEN_IT_EXPIRES if story is Story.EXPIRE else 86_400
+    async with staged(home, decide_within_seconds=seconds) as stage:
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                truth = await _Play(stage, story, crash).through()
+        except TimeoutError as error:
+            waited = stage.waits_for[-1] if stage.waits_for else "the programs to start"
+            raise StageFailed(
+                f"not within {timeout_seconds:g} s: waited for {waited}.\n\n{stage.account()}"
+            ) from error
+    truth.report["seconds"] = round(time.monotonic() - started, 2)
+    return truth
+
+
+class _Play:
+    """One story on one stage."""
+
+    def __init__(self, stage: Stage, story: Story, crash: CrashPlan | None) -> None:
+        self._stage = stage
+        self._story = story
+        self._crash = crash
+        self._people = ScriptedPeople(stage)
+
+    async def through(self) -> Truth:
+        """Let the people act from the beginning to the end."""
+        stage = self._stage
+        before = await show_ticket(stage.engine.database, stage.tenant, TICKET)
+        assert before is not None, "the sandbox's tickets were imported"
+        told = Told(self._story, before, crash=self._crash)
+        await stage.bot.start(*self._failpoints(Program.BOT, Moment.BEGINNING))
+        asks_later = self._failpoints(Program.EXECUTOR, Moment.ASKED)
+        if not asks_later:
+            await stage.executor.start()
+        await stage.wait("the bot to be ready", stage.bot_is_ready())
+        if self._story is Story.MENTION:
+            await self._people.mention(GOAL)
+        else:
+            await self._people.ask(GOAL)
+        if asks_later:
+            await stage.executor.start(*asks_later)
+        told.card = await self._people.wait_for_card()
+        await self._decide(told, told.card)
+        truth = await find_out(stage, self._people, told)
+        if self._crash is not None:
+            await self._note_crash(self._crash, truth)
+        return truth
+
+    async def _decide(self, told: Told, card: Card) -> None:
+        stage, people = self._stage, self._people
+        executes_later = self._failpoints(Program.EXECUTOR, Moment.DECIDED)
+        if executes_later:
+            await stage.executor.stop()
+        match self._story:
+            case Story.APPROVE | Story.MENTION:
+                await people.approve(card)
+            case Story.REJECT:
+                await people.reject(card, REASON)
+                told.rejected, told.reason = card, REASON
+                told.card = await people.wait_for_card(card.operation)
+                await people.approve(told.card)
+            case Story.CANCEL:
+                [run] = await newest_runs(stage.engine, stage.tenant)
+                await people.cancel(run.number)
+            case Story.STALE:
+                await write_as_customer(
+                    stage.engine.database, stage.tenant, TICKET, CUSTOMER_WRITES
+                )
+                told.customer_wrote = CUSTOMER_WRITES
+                await people.approve(card, as_seen_at_first=True)
+            case Story.EXPIRE:
+                pass
+        if executes_later:
+            await stage.executor.start(*executes_later)
+
+    def _failpoints(self, program: Program, moment: Moment) -> tuple[str, ...]:
+        crash = self._crash
+        if crash is None or (crash.program, crash.moment) != (program, moment):
+            return ()
+        return (*crash.earlier, crash.point)
+
+    async def _note_crash(self, crash: CrashPlan, truth: Truth) -> None:
+        """Wait until the program was killed where it should be, and runs again."""
+        stage = self._stage
+        child = stage.bot if crash.program is Program.BOT else stage.executor
+        wanted = [*crash.earlier, crash.point]
+        await stage.wait(
+            f"the {child.name} to be killed at {crash.point}",
+            child.wait_for(lambda c: c.killed_at == wanted and c.running),
+        )
+        truth.report["crash"] = {"program": crash.program.value, "killed_at": child.killed_at}
