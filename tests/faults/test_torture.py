@@ -1,8 +1,7 @@
 """Two bots and three executors are killed at random while 200 runs are approved by scripted clicks.
 
-Everything is real but Slack and the mail server, which are the strict sandbox; nothing is simulated.
-What must be true at the end is read from the database, the mailbox and the cards, not from what the
-processes say.
+Everything is real but Slack and the mail server, which are the strict sandbox. What must be true at
+the end is read from the database, the mailbox and the cards, not from what the processes say.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -29,12 +28,13 @@ from executor.domain.ids import TenantId
 from executor.domain.new_ticket import NewTicket
 from executor.store import clock, desk
 from executor.store.database import Database
-from tests.support.processes import Child, Kill, free_port, until_ready
+from tests.support.processes import Child, Kill, free_port
 
 RUNS = 200
 FEWEST_SUCCEEDED = 180
 SEED = 20_261_201
-SECONDS_BETWEEN_KILLS = 1.5
+SECONDS_BETWEEN_KILLS = 1.0
+LONGEST_SECONDS = 540.0
 TENANT = TenantId("TSIGNOFF")
 CHANNEL = "C0APPROVALS"
 
@@ -72,7 +72,7 @@ class _Installation:
     database: Database
     children: list[Child]
     bot_urls: list[str]
-    random: random.Random = field(default_factory=lambda: random.Random(SEED))  # noqa: S311
+    random: random.Random = field(default_factory=lambda: random.Random(SEED))
     refused: int = 0
 
     @property
@@ -85,9 +85,7 @@ class _Installation:
 
 
 @asynccontextmanager
-async def _installed(
-    url: str, database: Database, folder: Path
-) -> AsyncIterator[_Installation]:
+async def _installed(url: str, database: Database, folder: Path) -> AsyncIterator[_Installation]:
     policy = folder / "policy.toml"
     policy.write_text(POLICY)
     async with SlackServer() as slack, Mailbox() as mailbox:
@@ -113,8 +111,8 @@ async def _installed(
         try:
             for child in children:
                 await child.start()
-            for address, child in zip(urls, children, strict=False):
-                await until_ready(address, child)
+            for child in children:
+                await child.until_ready()
             yield installation
         finally:
             for child in children:
@@ -124,7 +122,7 @@ async def _installed(
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(600)
 async def test_two_hundred_runs_survive_random_kills(
     database_url: str, database: Database, tmp_path: Path
 ) -> None:
@@ -132,11 +130,19 @@ async def test_two_hundred_runs_survive_random_kills(
         await _import_tickets(database)
         over = asyncio.Event()
         killing = asyncio.create_task(_kill_at_random(at, over))
-        async with asyncio.timeout(360):
-            await asyncio.gather(_type_commands(at), _click_approve(at), _until_settled(at))
-            over.set()
-            await killing
-            await _until_cards_are_true(at)
+        clicking = asyncio.create_task(_click_approve(at))
+        try:
+            async with asyncio.timeout(LONGEST_SECONDS):
+                await asyncio.gather(_type_commands(at), _until_settled(at))
+                over.set()
+                await killing
+                await _until_cards_are_true(at)
+        except TimeoutError:
+            raise AssertionError(f"it did not end: {await _progress(at)}") from None
+        finally:
+            for task in (killing, clicking):
+                task.cancel()
+            await asyncio.wait({killing, clicking})
         await _check(at)
 
 
@@ -164,15 +170,19 @@ async def _import_tickets(database: Database) -> None:
 
 
 async def _kill_at_random(at: _Installation, over: asyncio.Event) -> None:
-    """Kill one process after another and start it again, until the work is over."""
+    """Kill one process after another, at a random moment after the last one works again.
+
+    So that the pressure is the same on a slow machine, where starting takes most of the time.
+    """
     while not over.is_set():
         try:
-            async with asyncio.timeout(at.random.uniform(0.2, 2 * SECONDS_BETWEEN_KILLS)):
+            async with asyncio.timeout(at.random.uniform(0.0, 2 * SECONDS_BETWEEN_KILLS)):
                 await over.wait()
         except TimeoutError:
             child = at.random.choice(at.children)
             await child.kill()
             await child.start()
+            await child.until_ready()
 
 
 async def _type_commands(at: _Installation) -> None:
@@ -183,29 +193,34 @@ async def _type_commands(at: _Installation) -> None:
             delivery = await riko.slash(
                 "C0SUPPORT", "/signoff", f"run close {number}", sending=at.somewhere()
             )
-            if delivery.acknowledged:
+            # "Not confirmed" and "who are you" are answers too, and say: type it again.
+            if delivery.acknowledged and "run_" in (delivery.said or ""):
                 break
             at.refused += 1
             await asyncio.sleep(0.1)
 
 
 async def _click_approve(at: _Installation) -> None:
-    """Approve every card that can be approved, until each was acknowledged once."""
+    """Approve every card that can be approved; one that still can be after a while, once more.
+
+    As a person would: a click may be lost with the process that got it, or be answered with "click
+    again".
+    """
     rene = at.slack.workspace.person("U0REVIEWER")
-    done: set[str] = set()
+    patience: dict[str, float] = {}
+    loop = asyncio.get_running_loop()
     seen = 0
-    while len(done) < RUNS:
+    while True:
         for message in at.slack.workspace.visible(CHANNEL):
             subject = _subject(message)
-            if subject in done or not _approvable(message):
+            if loop.time() < patience.get(subject, 0.0) or not _approvable(message):
                 continue
             delivery = await rene.click(CHANNEL, message.ts, "approve", sending=at.somewhere())
-            if delivery.acknowledged:
-                done.add(subject)
-            else:
-                at.refused += 1
-                await asyncio.sleep(0.05)
-        seen = await at.slack.workspace.next_change(seen)
+            patience[subject] = loop.time() + (5.0 if delivery.acknowledged else 0.1)
+            at.refused += not delivery.acknowledged
+        with suppress(TimeoutError):
+            async with asyncio.timeout(1.0):
+                seen = await at.slack.workspace.next_change(seen)
 
 
 def _subject(message: Message) -> str:
@@ -230,9 +245,7 @@ async def _until_settled(at: _Installation) -> None:
                 await conn.execute(text("SELECT count(*) FROM runs WHERE ended_at IS NOT NULL"))
             ).scalar_one()
             doubtful = (
-                await conn.execute(
-                    text("SELECT count(*) FROM operations WHERE status = 'unknown'")
-                )
+                await conn.execute(text("SELECT count(*) FROM operations WHERE status = 'unknown'"))
             ).scalar_one()
         # A run whose operation is in doubt waits for a person, and nobody comes in this test.
         if ended + doubtful >= RUNS:
@@ -251,6 +264,18 @@ async def _until_cards_are_true(at: _Installation) -> None:
         if behind == 0:
             return
         await asyncio.sleep(0.2)
+
+
+async def _progress(at: _Installation) -> str:
+    """Say how far everything is, for a test that did not end."""
+    async with at.database.transaction() as conn:
+        counted = {
+            table: Counter(
+                (await conn.execute(text(f"SELECT status FROM {table}"))).scalars().all()  # noqa: S608
+            )
+            for table in ("runs", "operations", "approvals", "attempts")
+        }
+    return f"{counted}, {len(at.kills)} kills, {at.refused} requests sent again"
 
 
 async def _check(at: _Installation) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-import aiohttp
+READY = (b" is ready", b" listens on ")
+"""What the executor and the bot say in their logs when they work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,11 @@ class Child:
     log: Path
     process: asyncio.subprocess.Process | None = None
     kills: list[Kill] = field(default_factory=list)
+    _born_at: int = 0
 
     async def start(self) -> None:
         """Start it, with nothing of this process's own settings."""
+        self._born_at = self.log.stat().st_size if self.log.exists() else 0
         inherited = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR")}
         with self.log.open("ab") as output:
             self.process = await asyncio.create_subprocess_exec(
@@ -67,6 +70,18 @@ class Child:
             self.process.kill()
             raise AssertionError(f"{self.module} did not stop:\n{self.tail()}") from None
 
+    async def until_ready(self, seconds: float = 60.0) -> None:
+        """Wait until this life of the process has said in its log that it is ready."""
+        try:
+            async with asyncio.timeout(seconds):
+                # There is no event to wait for in another process's log.
+                while not any(word in self.log.read_bytes()[self._born_at :] for word in READY):
+                    assert self.process is not None
+                    assert self.process.returncode is None, f"it ended:\n{self.tail()}"
+                    await asyncio.sleep(0.05)
+        except TimeoutError:
+            raise AssertionError(f"{self.module} is not ready:\n{self.tail()}") from None
+
     def tail(self) -> str:
         """The last lines of the log, for a failed test."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-40:])
@@ -78,20 +93,3 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-async def until_ready(url: str, child: Child, seconds: float = 60.0) -> None:
-    """Wait until a bot answers on ``/readyz`` with 200."""
-    try:
-        async with asyncio.timeout(seconds), aiohttp.ClientSession() as session:
-            while True:
-                try:
-                    async with session.get(f"{url}/readyz") as answer:
-                        if answer.status == 200:
-                            return
-                except aiohttp.ClientError:
-                    # It does not listen yet; there is no event to wait for in another process.
-                    pass
-                await asyncio.sleep(0.1)
-    except TimeoutError:
-        raise AssertionError(f"{url} did not become ready:\n{child.tail()}") from None
