@@ -141,7 +141,8 @@ async def _serve(settings: BotSettings, bot: Bot, bell: Bell, stop: asyncio.Even
         async with asyncio.TaskGroup() as background:
             ringing = background.create_task(bell.run(), name="bell")
             working = background.create_task(bot.run(), name="loops")
-            _log.info("the bot listens on %s", ", ".join(f"{a[0]}:{a[1]}" for a in runner.addresses))
+            addresses = ", ".join(f"{address[0]}:{address[1]}" for address in runner.addresses)
+            _log.info("the bot listens on %s", addresses)
             await stop.wait()
             await runner.cleanup()
             await bot.close()

@@ -25,6 +25,7 @@ from bot.identity import IdentityWatch, Wait
 from bot.inbox import Inbox
 from bot.ingress.counts import Counts
 from bot.ingress.handler import PATH, Ingress
+from bot.kept_work import KeptWork
 from bot.listeners.clicks import Clicks
 from bot.listeners.commands import Commands
 from bot.listeners.deciding import Deciding
@@ -97,15 +98,16 @@ class Bot:
     ) -> None:
         tenant = policy.tenant_id
         self.counts = Counts()
-        people = IdentityWatch(engine, tenant, client)
-        self._whisperer = Whisperer(client)
-        self._deciding = Deciding(engine, tenant, people, self._whisperer)
-        bolt = _bolt(client, token, installation)
+        self._kept = KeptWork()
+        people = IdentityWatch(engine, tenant, client, self._kept)
+        whisperer = Whisperer(client, self._kept)
+        self._deciding = Deciding(engine, tenant, people, whisperer, self._kept)
+        bolt = _bolt(client.base_url, token, installation)
         register(
             bolt,
-            Clicks(engine, self._deciding, painter, client, self._whisperer),
+            Clicks(engine, self._deciding, painter, client, whisperer),
             Views(self._deciding),
-            Commands(engine, tenant, people),
+            Commands(engine, tenant, people, self._kept),
         )
         self._ingress = Ingress(
             engine=engine,
@@ -114,11 +116,12 @@ class Bot:
             bolt=bolt,
             now=lambda: engine.clock.wall().timestamp(),
             counts=self.counts,
+            kept=self._kept,
         )
         self._health = Health(engine, self.counts, news.is_listening)
         cards = delivery or CardDelivery(engine, client, painter, policy.slack.channel)
         notices = NoticeDelivery(engine, client)
-        inbox = Inbox(engine, tenant, installation.bot_user, people, self._whisperer)
+        inbox = Inbox(engine, tenant, installation.bot_user, people, whisperer)
         self._loops: dict[str, Callable[[], Awaitable[None]]] = {
             "cards": DueWork[DueCard](
                 "cards", partial(due_cards, engine), cards.deliver, news.cards, most=MOST_CARDS
@@ -153,7 +156,7 @@ class Bot:
     async def close(self) -> None:
         """Answer what is in hand; call it when nothing is accepted any more."""
         await self._deciding.idle()
-        await self._whisperer.close()
+        await self._kept.close()
 
 
 async def _kept_going(name: str, loop: Callable[[], Awaitable[None]]) -> None:
@@ -180,7 +183,7 @@ async def _fixed_texts(
         return web.Response(status=500, text="failed")
 
 
-def _bolt(client: AsyncWebClient, token: str, installation: Installation) -> AsyncApp:
+def _bolt(base_url: str, token: str, installation: Installation) -> AsyncApp:
     """Make a Bolt application that verifies nothing, asks nobody and ends before it answers."""
 
     async def authorize() -> AuthorizeResult:
@@ -194,7 +197,7 @@ def _bolt(client: AsyncWebClient, token: str, installation: Installation) -> Asy
 
     return AsyncApp(
         name="signoff",
-        client=client,
+        client=AsyncWebClient(base_url=base_url, retry_handlers=[]),
         authorize=authorize,
         process_before_response=True,
         request_verification_enabled=False,

@@ -1,8 +1,8 @@
 """Keeps every card equal to its record: drawn, posted or updated, compared, and only then recorded.
 
-A message is recorded before it leaves and posted once. When its answer is lost it is looked for before
-another is posted. Whatever goes wrong, the card stays due; what is logged of it is Slack's error code,
-the channel and the subject's id, never content.
+A message is recorded before it leaves and posted once. When its answer is lost it is looked for
+before another is posted. Whatever goes wrong, the card stays due; what is logged of it is Slack's
+error code, the channel and the subject's id, never content.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from executor.engine.redrawing import place_of
 
 _log = logging.getLogger(__name__)
 
-CALL_SECONDS = 8.0
-"""Longest time for one call; two of them and a look fit into the card's lease."""
+CALL_SECONDS = 6.0
+"""Longest time for one call; the four that a card may need fit into its lease."""
 
 _FIRST_DELAY_SECONDS = 1.0
 _LONGEST_DELAY_SECONDS = 60.0
@@ -58,7 +58,7 @@ _DECIDING = frozenset({"approve", "review"})
 
 
 class CardDelivery:
-    """Delivers cards of one workspace; ``channel`` is where they go unless something says otherwise."""
+    """Delivers cards of one workspace; ``channel`` is where they go if nothing says otherwise."""
 
     def __init__(
         self,
@@ -113,9 +113,7 @@ class CardDelivery:
             ts = None
         if ts is not None:
             shown = Shown(lost.view_digest, (), lost.content_revision)
-            await present(
-                self._engine, card, lost.nonce, channel=lost.channel, ts=ts, shown=shown
-            )
+            await present(self._engine, card, lost.nonce, channel=lost.channel, ts=ts, shown=shown)
             return replace(card, channel=lost.channel, ts=ts)
         claimed_at = card.lease_until - timedelta(seconds=CARD_LEASE_SECONDS)
         if claimed_at - lost.attempted_at < self._look_for:
@@ -126,9 +124,7 @@ class CardDelivery:
 
     # Posting
 
-    async def _post(
-        self, due: DueCard, card: ClaimedCard, drawing: Drawing, nonce: UUID
-    ) -> None:
+    async def _post(self, due: DueCard, card: ClaimedCard, drawing: Drawing, nonce: UUID) -> None:
         channel, thread_ts = self._place(due)
         if not await self._may_post(card, channel):
             return
@@ -145,7 +141,7 @@ class CardDelivery:
                     channel=channel,
                     thread_ts=thread_ts,
                     text=drawing.text,
-                    blocks=drawing.blocks,
+                    blocks=[dict(block) for block in drawing.blocks],
                     metadata={
                         "event_type": METADATA_EVENT,
                         "event_payload": {
@@ -163,9 +159,7 @@ class CardDelivery:
             await self._post_failed(card, channel, nonce, trouble(error))
             return
         place = str(answer["channel"]), str(answer["ts"])
-        ours = await present(
-            self._engine, card, nonce, channel=place[0], ts=place[1], shown=shown
-        )
+        ours = await present(self._engine, card, nonce, channel=place[0], ts=place[1], shown=shown)
         if ours or await place_of(self._engine, card.tenant_id, card.subject_id) == place:
             await self._finish(due, card, drawing, place, answer)
             return
@@ -201,9 +195,7 @@ class CardDelivery:
         match problem.proof:
             case Proof.UNKNOWN:
                 # The posting stays open: whoever claims the card next looks for it first.
-                await put_off(
-                    self._engine, card, seconds=LOOK_AGAIN_SECONDS, problem=problem.code
-                )
+                await put_off(self._engine, card, seconds=LOOK_AGAIN_SECONDS, problem=problem.code)
                 return
             case Proof.REFUSED | Proof.RATE_LIMITED:
                 outcome = PostingOutcome.REFUSED
@@ -289,9 +281,7 @@ class CardDelivery:
             _LONGEST_DELAY_SECONDS, _FIRST_DELAY_SECONDS * 2 ** min(card.failures, 10)
         )
         waits = problem.proof is Proof.RATE_LIMITED
-        await put_off(
-            self._engine, card, seconds=seconds, problem=None if waits else problem.code
-        )
+        await put_off(self._engine, card, seconds=seconds, problem=None if waits else problem.code)
 
     def _note(self, card: ClaimedCard, channel: str, problem: Trouble) -> None:
         refused = problem.proof is Proof.REFUSED
@@ -318,7 +308,7 @@ def without_approve(blocks: Sequence[JsonObject]) -> list[JsonObject]:
         left = [button for button in buttons if button["action_id"] not in _DECIDING]
         if left:
             kept.append({**block, "elements": left})
-    text = {"type": "plain_text", "text": replies.shown_otherwise(), "emoji": False}
+    text: JsonObject = {"type": "plain_text", "text": replies.shown_otherwise(), "emoji": False}
     return [*kept, {"type": "context", "elements": [text]}]
 
 

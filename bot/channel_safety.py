@@ -29,7 +29,7 @@ class ChannelSafety:
         self._known: dict[str, tuple[float, bool]] = {}
 
     async def is_shared(self, channel: str) -> bool:
-        """Say whether another organisation reads a channel, or is about to; raises what the SDK does."""
+        """Say whether others read a channel, or are about to; raises what the SDK does."""
         known = self._known.get(channel)
         if known is not None and self._monotonic() - known[0] < BELIEVED_SECONDS:
             return known[1]

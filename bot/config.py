@@ -52,7 +52,7 @@ class BotSettings(Settings):
 
 
 def bot_settings(environ: Mapping[str, str]) -> BotSettings:
-    """Read the settings; raises ``SettingsInvalid``. ``PORT``, if a platform sets it, is honoured."""
+    """Read the settings; raises ``SettingsInvalid``. A platform's own ``PORT`` is honoured."""
     given = dict(environ)
     if "PORT" in given and "SIGNOFF_PORT" not in given:
         given["SIGNOFF_PORT"] = given["PORT"]

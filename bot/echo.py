@@ -1,7 +1,8 @@
 """Whether Slack kept a card as it was sent: its answer holds the blocks that people now see.
 
-Slack fills in defaults and encodes ``&``, ``<`` and ``>`` of plain text once (slackapi/bolt-python#513,
-2022); any other difference means that people do not see what was sent. Pure.
+Slack fills in defaults and encodes ``&``, ``<`` and ``>`` of plain text once
+(slackapi/bolt-python#513, 2022); any other difference means that people do not see what was sent.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether the process lives, and whether it can do its work; short JSON without settings or names."""
+"""Whether the process lives and can do its work; short JSON without settings or names."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Health:
         database = await database_time(self._engine)
         after = self._engine.clock.wall()
         # The database's clock was read at some moment between the two.
-        skew = (before - database if database < before else min(database, after) - database)
+        skew = before - database if database < before else min(database, after) - database
         skew_seconds = round(skew.total_seconds(), 1)
         report["clock_skew_seconds"] = skew_seconds
         if abs(skew_seconds) > MOST_SKEW_SECONDS:

@@ -13,8 +13,9 @@ from datetime import datetime
 
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot.kept_work import KeptWork, TooMuchAtOnce
 from bot.slack_answers import LOST_CALL, trouble
-from executor.domain.errors import ExecutorError
+from executor.domain.errors import DatabaseUnavailable, ExecutorError
 from executor.domain.identity import Identity
 from executor.domain.ids import PrincipalId, TenantId, slack_user
 from executor.engine.engine import Engine
@@ -23,7 +24,8 @@ from executor.engine.status import database_time
 
 _log = logging.getLogger(__name__)
 
-FRESH_WITHIN_SECONDS = 0.8
+READ_WITHIN_SECONDS = 0.4
+LOOK_WITHIN_SECONDS = 0.6
 _LOOK_SECONDS = 5.0
 _AGAIN_SECONDS = 1.0
 _POLL_SECONDS = 2.0
@@ -54,38 +56,48 @@ def nobody(team_id: str, observed_at: datetime) -> Identity:
 class IdentityWatch:
     """Keeps observations fresh: of people somebody waits for, and of whoever acts just now."""
 
-    def __init__(self, engine: Engine, tenant: TenantId, client: AsyncWebClient) -> None:
+    def __init__(
+        self, engine: Engine, tenant: TenantId, client: AsyncWebClient, kept: KeptWork
+    ) -> None:
         self._engine = engine
         self._tenant = tenant
         self._client = client
+        self._kept = kept
 
     async def ensure_fresh(self, people: Sequence[PrincipalId]) -> bool:
         """Have observations of ``people`` that can be decided on; ``False``: Slack was too slow.
 
-        Opens its own transactions. Raises ``DatabaseUnavailable``.
+        A look that is too slow goes on, so that the next click finds it done. Opens its own
+        transactions. Raises ``DatabaseUnavailable``.
         """
         try:
-            async with asyncio.timeout(FRESH_WITHIN_SECONDS):
-                old = await to_look_at(self._engine, self._tenant, people)
-                looked = await asyncio.gather(*(self._look(who) for who in old))
-        except TimeoutError:
+            old = await self._kept.within(
+                READ_WITHIN_SECONDS, to_look_at(self._engine, self._tenant, people)
+            )
+        except (TimeoutError, TooMuchAtOnce) as error:
+            raise DatabaseUnavailable("who acts could not be read in time") from error
+        try:
+            return await self._kept.within(LOOK_WITHIN_SECONDS, self._look_at_all(old))
+        except (TimeoutError, TooMuchAtOnce):
             return False
-        return all(looked)
 
     async def run(self, wait: Wait) -> None:
         """Look at whomever the executor waits for, until cancelled."""
         while True:
             try:
                 asked = await wanted(self._engine)
-                looked = [await self._look_in_time(who) for tenant, who in asked
-                          if tenant == self._tenant]  # fmt: skip
+                mine = [who for tenant, who in asked if tenant == self._tenant]
+                looked = await self._look_at_all(mine)
             except ExecutorError as error:
                 _log.warning("nobody could be looked at: %s", type(error).__name__)
-                looked = [False]
-            if all(looked):
+                looked = False
+            if looked:
                 await wait(_POLL_SECONDS)
             else:
                 await asyncio.sleep(_AGAIN_SECONDS)
+
+    async def _look_at_all(self, people: Sequence[PrincipalId]) -> bool:
+        return all(await asyncio.gather(*(self._look_in_time(who) for who in people)))
 
     async def _look_in_time(self, who: PrincipalId) -> bool:
         try:

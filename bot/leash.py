@@ -1,8 +1,8 @@
 """Run one of our programs on a leash: it ends when whoever started it is gone, however that ended.
 
 The leash is standard input: a pipe whose other end only the starter holds, so the kernel pulls it
-even when the starter is killed with SIGKILL. A death signal (``PR_SET_PDEATHSIG``) would do the same
-on Linux alone, and is tied to the thread that made the child rather than to its process.
+even when the starter is killed with SIGKILL. A death signal (``PR_SET_PDEATHSIG``) would do that on
+Linux alone, and is tied to the thread that made the child rather than to its process.
 """
 
 from __future__ import annotations

@@ -23,9 +23,7 @@ _PAGE = 100
 _MOST_PAGES = 5
 
 
-async def find_lost(
-    client: AsyncWebClient, posting: Posting, thread_ts: str | None
-) -> str | None:
+async def find_lost(client: AsyncWebClient, posting: Posting, thread_ts: str | None) -> str | None:
     """Return the ts of the message that a posting left, or ``None``; raises what the SDK does.
 
     The two clocks may differ, so the search begins two minutes before the attempt.

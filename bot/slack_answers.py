@@ -1,8 +1,8 @@
 """What Slack's answer to a call proves: refused, rate limited, never sent, or unknown.
 
-Source: docs.slack.dev, errors of chat.postMessage and chat.update, and rate limits (2026). Slack says of
-``fatal_error`` and ``internal_error`` that the operation may have succeeded all the same; 5xx, a
-time-out and a lost connection prove as little.
+Source: docs.slack.dev, errors of chat.postMessage and chat.update, and rate limits (2026). Slack
+says of ``fatal_error`` and ``internal_error`` that the operation may have succeeded all the same;
+5xx, a time-out and a lost connection prove as little.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ _MESSAGE_IS_GONE = frozenset(
         "not_in_channel",
     }
 )
-_NOBODY = frozenset({"user_not_found", "user_not_visible", "users_not_found", "user_is_not_visible"})
+_NOBODY = frozenset(
+    {"user_not_found", "user_not_visible", "users_not_found", "user_is_not_visible"}
+)
 
 LOST_CALL = (SlackClientError, aiohttp.ClientError, TimeoutError, OSError)
 """Every way in which a call through the SDK can fail."""

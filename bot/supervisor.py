@@ -145,8 +145,10 @@ class Child:
         environ = dict(self._environ)
         if self._failpoint is not None:
             environ["SIGNOFF_FAILPOINT"] = self._failpoint
-        output = None if self._log is None else os.open(
-            self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+        output = (
+            None
+            if self._log is None
+            else os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         )
         try:
             self._process = await asyncio.create_subprocess_exec(

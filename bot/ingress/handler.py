@@ -1,14 +1,13 @@
 """The one door: ``POST /slack/events``. Nothing is parsed before its signature holds.
 
-Size, headers, signature and age, then the body; only what passed all of them reaches Bolt, whose own
-verification is switched off by the mode that this module alone uses. Answers to what is turned away
-are short, fixed and tell nothing. A database that is away is a failure that the sender sees: Slack
-repeats events, and a person sees that the click did not arrive.
+Size, headers, signature and age, then the body; only what passed all of them reaches Bolt, whose
+own verification is switched off by the mode that this module alone uses. Answers to what is turned
+away are short, fixed and tell nothing. A database that is away is a failure that the sender sees:
+Slack repeats events, and a person sees that the click did not arrive.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
@@ -26,6 +25,7 @@ from bot.ingress.requests import (
     parse,
 )
 from bot.ingress.signature import Verdict, request_hash, verify
+from bot.kept_work import KeptWork, TooMuchAtOnce
 from executor.domain.errors import ExecutorError
 from executor.domain.ids import TenantId
 from executor.domain.payloads import JsonObject, storable
@@ -41,7 +41,7 @@ REQUEST_HASH = "request_hash"
 UNAVAILABLE = 503
 """The status of what could not be recorded: Slack repeats an event, a person sees a failure."""
 
-_STORE_SECONDS = 2.5
+_STORE_SECONDS = 2.0
 
 
 class Ingress:
@@ -56,6 +56,7 @@ class Ingress:
         bolt: AsyncApp,
         now: Callable[[], float],
         counts: Counts,
+        kept: KeptWork,
     ) -> None:
         if not secrets or not all(secrets):
             raise ValueError("without a signing secret nothing can be verified")
@@ -65,6 +66,7 @@ class Ingress:
         self._bolt = bolt
         self._now = now
         self._counts = counts
+        self._kept = kept
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one request."""
@@ -121,9 +123,9 @@ class Ingress:
         stored = storable(payload)
         assert isinstance(stored, Mapping)
         try:
-            async with asyncio.timeout(_STORE_SECONDS):
-                await store_event(self._engine, self._tenant, event.event_id, stored)
-        except (ExecutorError, TimeoutError) as error:
+            work = store_event(self._engine, self._tenant, event.event_id, stored)
+            await self._kept.within(_STORE_SECONDS, work)
+        except (ExecutorError, TimeoutError, TooMuchAtOnce) as error:
             return self._unavailable(error)
         return web.Response()
 

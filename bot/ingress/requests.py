@@ -1,13 +1,13 @@
 """The body of a verified request, parsed strictly; nothing here sees a byte before it is verified.
 
-Source: docs.slack.dev, Events API, interactivity, slash commands (2026): events are JSON; clicks and
-views are a form whose one field ``payload`` is JSON; commands are a plain form.
+Source: docs.slack.dev, Events API, interactivity, slash commands (2026): events are JSON; clicks
+and views are a form whose one field ``payload`` is JSON; commands are a plain form.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Literal, Union
+from typing import Any, Literal
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -56,7 +56,7 @@ class Other(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-Parsed = Union[UrlVerification, EventCallback, Interaction, Other]
+Parsed = UrlVerification | EventCallback | Interaction | Other
 
 
 def parse(body: bytes, content_type: str) -> Parsed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,11 +26,14 @@ from executor.domain.approval import Vote
 from executor.domain.errors import Corrupt
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import Reason
+from executor.engine.card_record import OperationRecord
 from executor.engine.engine import Engine
 from executor.engine.presenting import SubjectKind, operation_record
 from executor.engine.redrawing import redraw
 
 _log = logging.getLogger(__name__)
+
+_OPEN_SECONDS = 1.2
 
 OUR_ACTIONS = ("approve", "reject", "review")
 
@@ -60,7 +64,9 @@ class Clicks:
         self._client = client
         self._whisperer = whisperer
 
-    async def approve(self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]) -> None:
+    async def approve(
+        self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]
+    ) -> None:
         """Record an approval."""
         pressed = await self._pressed(body, context)
         if pressed is not None:
@@ -68,7 +74,7 @@ class Clicks:
         await ack()
 
     async def reject(self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]) -> None:
-        """Ask for the reason of a rejection; whoever may not decide is refused on record at once."""
+        """Ask for the reason of a rejection; whoever may not decide is refused on record."""
         pressed = await self._pressed(body, context)
         if pressed is not None and await self._may_decide(pressed):
             await self._open(pressed, self._painter.draw_reject_modal(pressed.value))
@@ -80,10 +86,12 @@ class Clicks:
         if pressed is not None:
             value = pressed.value
             try:
-                record = await operation_record(
-                    self._engine, self._deciding.tenant, value.operation
+                record = await self._deciding.read(
+                    operation_record(self._engine, self._deciding.tenant, value.operation)
                 )
             except (Corrupt, AssertionError):
+                record = None
+            if not isinstance(record, OperationRecord):
                 await self._say_outdated(pressed.click)
             else:
                 view = self._painter.draw_full_view(record, nonce=value.nonce)
@@ -98,9 +106,7 @@ class Clicks:
             await self._say_outdated(click)
         await ack()
 
-    async def _pressed(
-        self, body: dict[str, Any], context: Mapping[str, Any]
-    ) -> _Pressed | None:
+    async def _pressed(self, body: dict[str, Any], context: Mapping[str, Any]) -> _Pressed | None:
         """Read a click on one of our buttons, or answer that it cannot be read."""
         click = _read(body)
         if click is None:
@@ -151,9 +157,11 @@ class Clicks:
         assert shown is not None, "the painter has just written it"
         origin = ViewOrigin(shown, click.container.channel_id, click.container.message_ts)
         try:
-            await self._client.views_open(
-                trigger_id=click.trigger_id, view={**view, "private_metadata": origin.encode()}
-            )
+            async with asyncio.timeout(_OPEN_SECONDS):
+                await self._client.views_open(
+                    trigger_id=click.trigger_id,
+                    view={**view, "private_metadata": origin.encode()},
+                )
         except LOST_CALL as error:
             _log.warning("a view could not be opened: %s", trouble(error).code)
             self._whisperer.say(
@@ -164,7 +172,8 @@ class Clicks:
         self._whisperer.say(click.container.channel_id, click.user.id, replies.outdated_card())
         subject = _subject(click.action.block_id)
         if subject is not None:
-            await redraw(self._engine, self._deciding.tenant, subject, SubjectKind.OPERATION)
+            again = redraw(self._engine, self._deciding.tenant, subject, SubjectKind.OPERATION)
+            await self._deciding.read(again)
 
 
 def _read(body: dict[str, Any]) -> ButtonClick | None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Union
 
 from executor.domain.ids import parse_run_number
 
 _BLANKS = re.compile(r"[\s\u00a0\u1680\u2000-\u200d\u202f\u205f\u2060\u3000\ufeff]+")
-_QUOTES = "\"'`“”„‟«»‘’‚‛"
+_QUOTES = "\"'`“”„‟«»‘’\u201a\u201b"
+_ENDS = ".,;!"
 _HIGHEST_RUN = 2**63 - 1
 
 
@@ -62,7 +62,7 @@ class UnknownWord:
     word: str
 
 
-Command = Union[StartRun, ShowStatus, CancelRun, ShowHelp, Incomplete, NoSuchRun, UnknownWord]
+Command = StartRun | ShowStatus | CancelRun | ShowHelp | Incomplete | NoSuchRun | UnknownWord
 
 
 def parse_command(text: str) -> Command:
@@ -91,12 +91,15 @@ def parse_command(text: str) -> Command:
 
 
 def _run(text: str) -> int | None:
-    number = parse_run_number(_unquoted(text).rstrip(".,;!"))
+    number = parse_run_number(_unquoted(text.rstrip(_ENDS)).rstrip(_ENDS))
     return number if number is not None and number <= _HIGHEST_RUN else None
 
 
 def _unquoted(text: str) -> str:
-    """Take quotes off both ends, where they stand at both."""
+    """Take quotes off both ends, where they stand at both and enclose one thing."""
     while len(text) >= 2 and text[0] in _QUOTES and text[-1] in _QUOTES:
-        text = text[1:-1].strip()
+        inside = text[1:-1].strip()
+        if set(inside[1:-1]) & set(_QUOTES):
+            break
+        text = inside
     return text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Any, assert_never
@@ -12,6 +11,7 @@ from slack_bolt.async_app import AsyncAck
 
 from bot import replies
 from bot.identity import IdentityWatch
+from bot.kept_work import KeptWork, TooMuchAtOnce
 from bot.listeners.command_line import (
     CancelRun,
     Incomplete,
@@ -43,8 +43,11 @@ ANSWER_SECONDS = 2.0
 class Commands:
     """Answers the slash command for one tenant."""
 
-    def __init__(self, engine: Engine, tenant: TenantId, people: IdentityWatch) -> None:
+    def __init__(
+        self, engine: Engine, tenant: TenantId, people: IdentityWatch, kept: KeptWork
+    ) -> None:
         self._engine = engine
+        self._kept = kept
         self._tenant = tenant
         self._people = people
 
@@ -63,9 +66,8 @@ class Commands:
         if command.team_id != self._tenant:
             return replies.sentence(Reason.OTHER_WORKSPACE, {})
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                return await self._carry_out(command)
-        except DatabaseUnavailable:
+            return await self._kept.within(ANSWER_SECONDS, self._carry_out(command))
+        except (DatabaseUnavailable, TooMuchAtOnce):
             return replies.command_not_recorded()
         except (CommitUnknown, TimeoutError):
             return replies.command_not_confirmed()
@@ -124,7 +126,7 @@ class Commands:
 
 
 async def _start_surely(engine: Engine, request: StartRequest) -> StartResult:
-    """Start; where the answer to COMMIT was lost, ask again: the origin tells whether it was stored."""
+    """Start; after a lost answer to COMMIT ask again: the origin tells whether it was stored."""
     try:
         return await start_unless_repeated(engine, request)
     except CommitUnknown:

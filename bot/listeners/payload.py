@@ -1,7 +1,7 @@
 """What a click, a view or a command says, read strictly; what it shows is never taken from it.
 
-Source: docs.slack.dev, block_actions, view_submission and slash commands (2026). ``team`` is null for
-installations across an organisation; the clicker's own workspace is ``user.team_id``.
+Source: docs.slack.dev, block_actions, view_submission and slash commands (2026). ``team`` is null
+for installations across an organisation; the clicker's own workspace is ``user.team_id``.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class ViewSubmission(_Acted):
 
 
 class SlashCommand(_Part):
-    """A typed command. ``text`` is as the person typed it: the manifest does not ask for escaping."""
+    """A typed command; ``text`` is as it was typed: the manifest does not ask for escaping."""
 
     team_id: SlackId
     user_id: SlackId

@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from uuid import UUID
 
 from bot.sandbox.crash_points import CrashPlan, Moment, Program, Story
-from bot.sandbox.demo_truth import Told, Truth, find_out
+from bot.sandbox.demo_truth import Told, Truth, find_out, runs_since
 from bot.sandbox.scripted_person import REASON, Card, ScriptedPeople
 from bot.sandbox.stage import Stage, StageFailed, staged
+from executor.config import load_policy
+from executor.domain.ticket import Ticket, TicketStatus
 from executor.engine.desk import show_ticket, write_as_customer
 from executor.engine.status import newest_runs
 
@@ -22,6 +25,7 @@ TICKET = "4101"
 GOAL = f"close {TICKET}"
 CUSTOMER_WRITES = "One more thing: will the interest on it be refunded as well?"
 DECIDE_WITHIN_SECONDS_WHEN_IT_EXPIRES = 2
+LONGEST_WAIT_FOR_EXPIRY_SECONDS = 30
 
 
 async def play(
@@ -60,7 +64,10 @@ class _Play:
         stage = self._stage
         before = await show_ticket(stage.engine.database, stage.tenant, TICKET)
         assert before is not None, "the sandbox's tickets were imported"
-        told = Told(self._story, before, crash=self._crash)
+        _check_home(stage, self._story, before)
+        earlier = frozenset(r.number for r in await newest_runs(stage.engine, stage.tenant))
+        told = Told(self._story, before, earlier, stage.mailbox.accepted, crash=self._crash)
+        known = [card.operation for card in self._people.cards()]
         await stage.bot.start(*self._failpoints(Program.BOT, Moment.BEGINNING))
         asks_later = self._failpoints(Program.EXECUTOR, Moment.ASKED)
         if not asks_later:
@@ -72,14 +79,14 @@ class _Play:
             await self._people.ask(GOAL)
         if asks_later:
             await stage.executor.start(*asks_later)
-        told.card = await self._people.wait_for_card()
-        await self._decide(told, told.card)
+        told.card = await self._people.wait_for_card(*known)
+        await self._decide(told, told.card, known)
         truth = await find_out(stage, self._people, told)
         if self._crash is not None:
             await self._note_crash(self._crash, truth)
         return truth
 
-    async def _decide(self, told: Told, card: Card) -> None:
+    async def _decide(self, told: Told, card: Card, known: list[UUID]) -> None:
         stage, people = self._stage, self._people
         executes_later = self._failpoints(Program.EXECUTOR, Moment.DECIDED)
         if executes_later:
@@ -90,10 +97,10 @@ class _Play:
             case Story.REJECT:
                 await people.reject(card, REASON)
                 told.rejected, told.reason = card, REASON
-                told.card = await people.wait_for_card(card.operation)
+                told.card = await people.wait_for_card(card.operation, *known)
                 await people.approve(told.card)
             case Story.CANCEL:
-                [run] = await newest_runs(stage.engine, stage.tenant)
+                [run] = await runs_since(stage, told.earlier_runs)
                 await people.cancel(run.number)
             case Story.STALE:
                 await write_as_customer(
@@ -122,3 +129,18 @@ class _Play:
             child.wait_for(lambda c: c.killed_at == wanted and c.running),
         )
         truth.report["crash"] = {"program": crash.program.value, "killed_at": child.killed_at}
+
+
+def _check_home(stage: Stage, story: Story, ticket: Ticket) -> None:
+    """Refuse a home in which an earlier demo left what the story cannot begin with."""
+    if ticket.status is not TicketStatus.OPEN:
+        raise StageFailed(
+            f"ticket {ticket.id} in {stage.home} is closed already: leave --home out, or open it "
+            "again on the demo's page"
+        )
+    within = load_policy(stage.policy_file).approval.decide_within_seconds
+    if story is Story.EXPIRE and within > LONGEST_WAIT_FOR_EXPIRY_SECONDS:
+        raise StageFailed(
+            f"{stage.policy_file} gives people {within} s to decide: leave --home out, or write "
+            f"decide_within_seconds = {DECIDE_WITHIN_SECONDS_WHEN_IT_EXPIRES} there"
+        )

@@ -83,12 +83,16 @@ class ScriptedPeople:
             lambda: self._requester.slash(ASKED_IN, COMMAND, f"cancel run_{run}"),
         )
 
-    async def wait_for_card(self, *decided: UUID) -> Card:
-        """Wait until a card asks for approval of something that is not among ``decided``."""
+    def cards(self) -> list[Card]:
+        """Return the cards that can be approved now, oldest first."""
+        return _cards(self._workspace)
+
+    async def wait_for_card(self, *known: UUID) -> Card:
+        """Wait until a card asks for approval of an operation that is not among ``known``."""
 
         def find(workspace: Workspace) -> Card | None:
-            cards = [_card(message) for message in workspace.visible(CARDS_CHANNEL)]
-            return next((c for c in reversed(cards) if c and c.operation not in decided), None)
+            new = [card for card in _cards(workspace) if card.operation not in known]
+            return new[-1] if new else None
 
         await self._stage.wait(
             "a card that asks for approval", self._workspace.wait_for(find, _PATIENCE_SECONDS)
@@ -152,7 +156,7 @@ class ScriptedPeople:
             try:
                 delivery = await self._stage.wait(what, act())
             except NothingToClick:
-                # The buttons are gone: what we clicked before was recorded, though not acknowledged.
+                # The buttons are gone: our earlier click was recorded, though not acknowledged.
                 if delivery is None:
                     raise
                 return delivery
@@ -170,6 +174,11 @@ def rendered(message: Message) -> str:
     return render_message(message.text, message.blocks)
 
 
+def _cards(workspace: Workspace) -> list[Card]:
+    read = (_card(message) for message in workspace.visible(CARDS_CHANNEL))
+    return [card for card in read if card is not None]
+
+
 def _card(message: Message) -> Card | None:
     """Read a message as a card that can be approved; ``None`` where it is none."""
     for block in message.blocks:
@@ -178,7 +187,5 @@ def _card(message: Message) -> Card | None:
         for element in block["elements"]:
             value = ButtonValue.decode(str(element.get("value", "")))
             if element["action_id"] == "approve" and value is not None:
-                return Card(
-                    value.operation, message.ts, len(message.revisions) - 1, message.blocks
-                )
+                return Card(value.operation, message.ts, len(message.revisions) - 1, message.blocks)
     return None

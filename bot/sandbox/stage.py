@@ -1,18 +1,20 @@
-"""The whole of Signoff on one machine: a database, a Slack, a mailbox, a desk, and our two programs.
+"""The whole of Signoff on one machine: database, Slack, mailbox, desk, and our two programs.
 
 Everything lives in one home folder and is found there again by the next start: the database, the
-mails, the messages, the policy file. Ports are free ones, and the same as last time where they still
-are free, because a mail provider's address is part of what was approved.
+mails, the messages, the policy file. Ports are free ones, and the same as last time where they
+still are free, because a mail provider's address is part of what was approved.
 """
 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+import sys
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,7 +49,7 @@ RECORD_POLL_SECONDS = 0.5
 """How long a wait for the record goes without looking again, should a notification be lost."""
 
 # An answer that was lost is to be called unknown within seconds here, not within minutes.
-SHORT_DURATIONS: Mapping[str, str] = {
+SHORT_DURATIONS: dict[str, str] = {
     "SIGNOFF_SMTP_LONGEST_REQUEST_SECONDS": "3",
     "SIGNOFF_FIRST_BYTE_SECONDS": "3",
     "SIGNOFF_CLOCK_ALLOWANCE_SECONDS": "0.5",
@@ -75,6 +77,7 @@ class Stage:
     """Everything that runs, and ways to wait for what happens on it."""
 
     home: Path
+    policy_file: Path
     url: str
     workspace: Workspace
     mailbox: Mailbox
@@ -122,7 +125,7 @@ class Stage:
         await self._listener.wait(kind, RECORD_POLL_SECONDS)
 
     def account(self) -> str:
-        """Say what is known when a wait failed: Slack as it stands, and the programs' last words."""
+        """Say what is known when a wait failed: Slack as it is, and the programs' last words."""
         parts = [f"Slack shows:\n{self.workspace.shown()}"]
         for child in (self.bot, self.executor):
             parts.append(f"The {child.name} said last:\n{child.last_words() or '(nothing)'}")
@@ -136,22 +139,17 @@ class Stage:
 
 @asynccontextmanager
 async def staged(home: Path, *, decide_within_seconds: int = 86_400) -> AsyncIterator[Stage]:
-    """Set the stage in ``home`` without starting the two programs; stops them and all else at its end.
+    """Set the stage in ``home``, the two programs not started; stop everything at its end.
 
-    Raises ``EmbeddedDatabaseFailed``, ``PolicyInvalid``, ``OSError``.
+    Raises ``StageFailed`` where another demo runs in this home, ``EmbeddedDatabaseFailed``,
+    ``PolicyInvalid``, ``OSError``.
     """
-    home.mkdir(parents=True, exist_ok=True)
-    logs = home / "logs"
-    logs.mkdir(exist_ok=True)
-    policy_file = home / "policy.toml"
-    if not policy_file.exists():
-        policy_file.write_text(
-            demo_policy(decide_within_seconds=decide_within_seconds), encoding="utf-8"
-        )
+    policy_file = _furnished(home, decide_within_seconds)
     policy = load_policy(policy_file)
     workspace = Workspace.seeded()
-    keeping.load(workspace, home / "slack.json")
     async with AsyncExitStack() as stack:
+        stack.enter_context(_alone_in(home))
+        keeping.load(workspace, home / "slack.json")
         database = await stack.enter_async_context(
             installed_database(None, home, application_name="signoff demo", pool_size=4)
         )
@@ -163,9 +161,15 @@ async def staged(home: Path, *, decide_within_seconds: int = 86_400) -> AsyncIte
         mailbox = await stack.enter_async_context(
             Mailbox(port=ports.of("mail"), spool=home / "mail")
         )
-        world = SandboxWorld(engine, policy.tenant_id, mailbox)
+        world = SandboxWorld(
+            engine,
+            policy.tenant_id,
+            mailbox,
+            {user.id: user.real_name for user in workspace.users.values()},
+        )
         url = await stack.enter_async_context(_served(workspace, world, ports.of("page")))
         bot_port = ports.of("bot")
+        stack.enter_context(_reserved(bot_port))
         bot_url = f"http://127.0.0.1:{bot_port}"
         workspace.connect(bot_url)
         ports.remember(mail=mailbox.port, page=int(url.rpartition(":")[2]), bot=bot_port)
@@ -173,8 +177,29 @@ async def staged(home: Path, *, decide_within_seconds: int = 86_400) -> AsyncIte
         await stack.enter_async_context(_kept(workspace, home / "slack.json"))
         stack.push_async_callback(_stop, bot, executor)
         yield Stage(
-            home, url, workspace, mailbox, engine, policy.tenant_id, bot, executor, listener, bot_url
+            home,
+            policy_file,
+            url,
+            workspace,
+            mailbox,
+            engine,
+            policy.tenant_id,
+            bot,
+            executor,
+            listener,
+            bot_url,
         )
+
+
+def _furnished(home: Path, decide_within_seconds: int) -> Path:
+    """Make the home where it is new; return its policy file, which its owner may change."""
+    (home / "logs").mkdir(parents=True, exist_ok=True)
+    policy_file = home / "policy.toml"
+    if not policy_file.exists():
+        policy_file.write_text(
+            demo_policy(decide_within_seconds=decide_within_seconds), encoding="utf-8"
+        )
+    return policy_file
 
 
 async def _stop(bot: Child, executor: Child) -> None:
@@ -200,7 +225,6 @@ def _programs(
         "SLACK_API_URL": f"{url}/api/",
         "SIGNOFF_HOST": "127.0.0.1",
         "SIGNOFF_PORT": str(bot_port),
-        "SIGNOFF_SWEEP_SECONDS": SHORT_DURATIONS["SIGNOFF_SWEEP_SECONDS"],
     }
     return (
         Child("bot", "bot", shared | for_bot, _fresh_log(home / "logs" / "bot.log")),
@@ -269,6 +293,32 @@ class _Ports:
 
     def remember(self, **ports: int) -> None:
         self._file.write_text(json.dumps(ports), encoding="utf-8")
+
+
+@contextmanager
+def _alone_in(home: Path) -> Iterator[None]:
+    """Hold the home; the kernel lets go of it however this process ends."""
+    with (home / "demo.lock").open("w", encoding="utf-8") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StageFailed(
+                f"another demo runs in {home}: stop it, or choose another folder with --home"
+            ) from None
+        yield
+
+
+@contextmanager
+def _reserved(port: int) -> Iterator[None]:
+    """Keep a port from being given to somebody's outgoing connection while the bot is not there.
+
+    Linux lets the bot listen beside a socket that is only bound; elsewhere nothing is done.
+    """
+    with socket.socket() as held:
+        if sys.platform.startswith("linux"):
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            held.bind(("127.0.0.1", port))
+        yield
 
 
 def _is_free(port: int) -> bool:

@@ -7,15 +7,19 @@ as well, under a line that says so.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 
 from bot.sandbox.page import JsonObject
+from executor.domain.ids import PrincipalId, slack_user
 from executor.domain.journal import JournalEntry
 from executor.domain.payloads import JsonValue
 from executor.domain.transition import BORN, Machine
 from executor.engine.status import RunHistory, RunStatusLine
 
 LONGEST_TEXT = 4_000
+
+_NOBODY = frozenset({"bot", "clock", "executor"})
 
 _NAMES = {
     Machine.RUN: "Run",
@@ -27,15 +31,16 @@ _NAMES = {
 }
 
 
-def told(line: RunStatusLine, history: RunHistory) -> list[JsonObject]:
-    """Tell a run as the page's timeline."""
+def told(line: RunStatusLine, history: RunHistory, people: Mapping[str, str]) -> list[JsonObject]:
+    """Tell a run as the page's timeline; ``people`` names Slack's user ids."""
+    teller = _Teller(line, history, people)
     # At one moment the cause (a step, a vote) comes before what it moved: sorting is stable.
     entries: list[tuple[datetime, JsonObject]] = []
     for step in history.steps:
         title, text = _step(step.kind, step.content)
         entries.append((step.recorded_at, _entry(step.recorded_at, "step", title, text, "")))
     for row in history.journal:
-        entries.append((row.recorded_at, _journal(row, line)))
+        entries.append((row.recorded_at, teller.journal(row)))
     entries.sort(key=lambda pair: pair[0])
     listed = [entry for _, entry in entries]
     if history.broken is not None:
@@ -66,22 +71,39 @@ def _step(kind: str, content: object) -> tuple[str, str]:
     return (f"The model asked for {names}" if calls else "The model spoke"), text
 
 
-def _journal(row: JournalEntry, line: RunStatusLine) -> JsonObject:
-    text = _detail(row)
-    if row.machine is None:
-        kind = "decision" if row.event in ("voted", "decision_refused") else "note"
-        who = "" if row.actor in ("bot", "clock", "executor") else f" by {row.actor}"
-        title = f"{row.event.replace('_', ' ').capitalize()}{who}"
-        return _entry(row.recorded_at, kind, title, text, str(row.detail.get("vote", "")))
-    name = _NAMES[row.machine]
-    if row.machine is Machine.RUN and row.source == BORN:
-        title = f"{line.requester} asked: {line.goal}"
-    elif row.source == BORN:
-        title = f"{name}: {row.target}"
-    else:
-        title = f"{name}: {row.source} → {row.target}"
-    kind = "attempt" if row.machine in (Machine.ATTEMPT, Machine.EFFECT) else "move"
-    return _entry(row.recorded_at, kind, title, text, row.target or "")
+class _Teller:
+    """Tells journal entries with the names of people, and of the effects that parts belong to."""
+
+    def __init__(self, line: RunStatusLine, history: RunHistory, people: Mapping[str, str]) -> None:
+        self._line = line
+        self._people = people
+        self._effects = {
+            row.entity_id: str(row.detail.get("kind", "effect"))
+            for row in history.journal
+            if row.machine is Machine.EFFECT and row.source == BORN
+        }
+
+    def journal(self, row: JournalEntry) -> JsonObject:
+        """Tell one entry."""
+        text = _detail(row)
+        if row.machine is None:
+            kind = "decision" if row.event in ("voted", "decision_refused") else "note"
+            who = "" if row.actor in _NOBODY else f" by {self._name(row.actor)}"
+            title = f"{row.event.replace('_', ' ').capitalize()}{who}"
+            return _entry(row.recorded_at, kind, title, text, str(row.detail.get("vote", "")))
+        name = self._effects.get(row.entity_id, _NAMES[row.machine])
+        if row.machine is Machine.RUN and row.source == BORN:
+            title = f"{self._name(self._line.requester)} asked: {self._line.goal}"
+        elif row.source == BORN:
+            title = f"{name}: {row.target}"
+        else:
+            title = f"{name}: {row.source} → {row.target}"
+        kind = "attempt" if row.machine in (Machine.ATTEMPT, Machine.EFFECT) else "move"
+        return _entry(row.recorded_at, kind, title, text, row.target or "")
+
+    def _name(self, principal: str) -> str:
+        user = slack_user(PrincipalId(principal))
+        return principal if user is None else self._people.get(user[1], user[1])
 
 
 def _detail(row: JournalEntry) -> str:

@@ -6,6 +6,7 @@ The page reads it; a customer's hands are the only thing here that changes anyth
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 
 from bot.sandbox.mailbox import Mailbox
 from bot.sandbox.mailbox_spool import ReceivedMail
@@ -24,10 +25,14 @@ CUSTOMER_REOPENS = "The customer opened the ticket again."
 class SandboxWorld:
     """The page's ``World`` over one tenant of one database, and one mailbox."""
 
-    def __init__(self, engine: Engine, tenant: TenantId, mailbox: Mailbox) -> None:
+    def __init__(
+        self, engine: Engine, tenant: TenantId, mailbox: Mailbox, people: Mapping[str, str]
+    ) -> None:
+        """Look around; ``people`` maps Slack's user ids to names."""
         self._engine = engine
         self._tenant = tenant
         self._mailbox = mailbox
+        self._people = people
 
     async def mails(self) -> list[JsonObject]:
         """Return the mails that arrived, oldest first."""
@@ -35,9 +40,7 @@ class SandboxWorld:
 
     async def tickets(self) -> list[JsonObject]:
         """Return the newest tickets of the desk."""
-        found = await desk.find_tickets(
-            self._engine.database, self._tenant, limit=desk.MOST_FOUND
-        )
+        found = await desk.find_tickets(self._engine.database, self._tenant, limit=desk.MOST_FOUND)
         return [_ticket_json(ticket) for ticket in sorted(found, key=lambda t: t.id)]
 
     async def reply_as_customer(self, ticket: str, body: str) -> JsonObject | None:
@@ -69,7 +72,8 @@ class SandboxWorld:
         line = await status.one_run(self._engine, self._tenant, number)
         if line is None:
             return None
-        return told(line, await status.history(self._engine, self._tenant, line.id))
+        history = await status.history(self._engine, self._tenant, line.id)
+        return told(line, history, self._people)
 
     async def _ticket(self, number: str) -> JsonObject | None:
         found = await desk.show_ticket(self._engine.database, self._tenant, number)

@@ -16,7 +16,7 @@ from executor.store import clock, tenants
 async def objection_to_deciding(
     engine: Engine, tenant: TenantId, principal: PrincipalId
 ) -> Refused | None:
-    """Say why this person may not decide, by the rule that decides clicks. Opens its own transaction."""
+    """Say why this person may not decide, as the rule for clicks would; opens a transaction."""
     async with engine.database.transaction() as conn:
         policy = (await tenants.share_policies(conn, [tenant])).get(tenant)
         known = await tenants.read_identities(conn, [(tenant, principal)])

@@ -1,7 +1,7 @@
 """The same wish of the same person within a minute is the same wish, as long as its run goes on.
 
-A person who saw a time-out presses Enter again; what they pressed has another trigger id, so that its
-origin does not tell. Locks: the wish itself (advisory, before all others), then as ``start``.
+A person who saw a time-out presses Enter again; what they pressed has another trigger id, so that
+its origin does not tell. Locks: the wish itself (advisory, before all others), then as ``start``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wishes that were repeated: the run that the same words of the same person started a moment ago."""
+"""Repeated wishes: the run that the same words of the same person started a moment ago."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ async def test_a_new_proposal_becomes_an_awaiting_operation_with_an_open_approva
         "JOIN approvals a ON a.operation_id = o.id JOIN cards c ON c.subject_id = o.id "
         "JOIN proposals p ON p.operation_id = o.id"
     )
-    assert tuple(row) == ("open", True, 1, False)  # type: ignore[arg-type, var-annotated]
+    assert row == ("open", True, 1, False)
 
 
 async def test_an_equal_proposal_of_another_run_links_and_its_requester_may_not_approve(
@@ -152,7 +152,7 @@ async def test_a_reopened_ticket_begins_a_new_episode(office: Office) -> None:
     run_id = await office.start_run()
     await office.propose(run_id, await office.claim_run(run_id), version=4)
     keys = await office.rows("SELECT intent_key FROM operations ORDER BY number")
-    assert [key for (key,) in keys] == ["close:builtin:4101:1", "close:builtin:4101:2"]  # type: ignore[attr-defined, misc]
+    assert [key for (key,) in keys] == ["close:builtin:4101:1", "close:builtin:4101:2"]
 
 
 @pytest.mark.parametrize(

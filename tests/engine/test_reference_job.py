@@ -43,5 +43,5 @@ async def _shown_operation(office: Office) -> OperationId:
             "WHERE a.presented_at IS NOT NULL"
         )
         if found:
-            return OperationId(found[0][0])  # type: ignore[index]
+            return OperationId(found[0][0])
         await asyncio.sleep(0.05)

@@ -1,14 +1,29 @@
-"""An open office for every test of the use cases; after each, what must hold is checked."""
+"""A folder for a whole installation."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from executor.store.database import Database
 from tests.support import invariants
 from tests.support.office import Office
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that PostgreSQL can live in, also as root, who lends it to another user.
+
+    Not below ``tmp_path``: each session of pytest takes the way through the parent that they all
+    share (``/tmp/pytest-of-root``) from other users again.
+    """
+    path = Path(tempfile.mkdtemp(prefix="signoff-tests-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The bot and an executor in this process, against the sandbox's Slack and mailbox and a real database.
+"""Bot and executor in this process, with the sandbox's Slack and mailbox and a real database.
 
     async with Harness(database_url) as h:
         number = await h.start_run("close 4101")
@@ -54,6 +54,7 @@ from executor.store.database import Database
 from executor.store.wakeups import Kind, Listener, listening
 from tests.support.card_reading import action_ids
 from tests.support.clock import move_clock
+from tests.support.fake_model import FakeModel, calls, says
 
 APPROVALS = "C0APPROVALS"
 SUPPORT = "C0SUPPORT"
@@ -80,6 +81,30 @@ def policy_document(**sections: dict[str, Any]) -> dict[str, Any]:
 def make_policy(**sections: dict[str, Any]) -> Policy:
     """A checked policy; see ``policy_document``."""
     return Policy.model_validate(policy_document(**sections))
+
+
+def proposing(
+    ticket_id: str = "4101", *, subject: str = "Ticket closed", message: str = "All is well."
+) -> FakeModel:
+    """A model that reads one ticket, proposes to close it with these words, and ends."""
+    return FakeModel(
+        [
+            says("", calls("read_ticket", {"ticket_id": ticket_id})),
+            says(
+                "",
+                calls(
+                    "propose_closing",
+                    {
+                        "ticket_id": ticket_id,
+                        "language": "en",
+                        "subject": subject,
+                        "message": message,
+                    },
+                ),
+            ),
+            says("That is all."),
+        ]
+    )
 
 
 @dataclass
@@ -149,6 +174,7 @@ class Harness:
     )
     model: ModelPort = field(default_factory=ScriptedModel)
     mail: MailPort | None = None
+    painter: CardPainter = field(default_factory=lambda: CardPainter(card_environment()))
     worker: bool = True
     bot: bool = True
     call_seconds: float = 2.0
@@ -206,7 +232,6 @@ class Harness:
             timeout=10,
             retry_handlers=[],
         )
-        painter = CardPainter(card_environment())
         bot = Bot(
             engine=engine,
             policy=self.policy,
@@ -214,7 +239,7 @@ class Harness:
             token=self.workspace.bot_token,
             installation=await installation_of(client, self.policy),
             signing_secrets=[self.workspace.signing_secret.encode()],
-            painter=painter,
+            painter=self.painter,
             news=News(
                 cards=partial(listener.wait, Kind.CARDS),
                 notices=partial(listener.wait, Kind.CARDS),
@@ -225,7 +250,7 @@ class Harness:
             delivery=CardDelivery(
                 engine,
                 client,
-                painter,
+                self.painter,
                 self.policy.slack.channel,
                 call_seconds=self.call_seconds,
                 look_for=self.look_for,

@@ -10,9 +10,9 @@ import asyncio
 import hashlib
 import json
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from sqlalchemy import text
 
@@ -153,6 +153,7 @@ class Office:
     mail: FakeMail
     emails: ClosureEmails
     claims: dict[RunId, ClaimedRun] = field(default_factory=dict)
+    held: dict[OperationId, ClaimedOperation] = field(default_factory=dict)
 
     @classmethod
     async def open(
@@ -219,13 +220,20 @@ class Office:
 
     async def claim_run(self, run_id: RunId, owner: str = "w1") -> ClaimedRun:
         """Claim what is due and return the claim of this run."""
-        for claimed in await claim_runs(self.engine, owner, 10):
+        for claimed in await claim_runs(self.engine, owner, 100):
             self.claims[claimed.key[1]] = claimed
         return self.claims[run_id]
 
     async def claim_operations(self, owner: str = "w1") -> list[ClaimedOperation]:
         """Claim the operations that are due."""
-        return await claim_operations(self.engine, owner, 10)
+        claims = await claim_operations(self.engine, owner, 100)
+        self.held |= {claimed.claim.key[1]: claimed for claimed in claims}
+        return claims
+
+    async def claim_operation(self, operation: OperationId, owner: str = "w1") -> ClaimedOperation:
+        """Claim what is due and return the newest claim of this operation."""
+        await self.claim_operations(owner)
+        return self.held[operation]
 
     async def ask(
         self,
@@ -364,6 +372,29 @@ class Office:
         await self.show()
         return operation
 
+    async def proposed_many(self, count: int) -> list[OperationId]:
+        """Walk to as many proposals, each of its own run and ticket, whose cards are shown."""
+        tickets = [str(5000 + number) for number in range(count)]
+        for ticket in tickets:
+            await self.import_ticket(ticket)
+        runs = await start(
+            self.engine,
+            [StartRequest(TENANT, RIKO, f"close {ticket}", ticket, {}) for ticket in tickets],
+        )
+        proposed = []
+        for ticket, run in zip(tickets, runs, strict=True):
+            assert isinstance(run, Started)
+            claimed = self.claims.get(run.run_id) or await self.claim_run(run.run_id)
+            proposed.append(await self.propose(run.run_id, claimed, ticket))
+        await self.show()
+        return proposed
+
+    async def approved_many(self, count: int) -> list[OperationId]:
+        """Walk to as many approved operations."""
+        proposed = await self.proposed_many(count)
+        await self.decide(*[await self.click_for(operation) for operation in proposed])
+        return proposed
+
     async def approved(self, ticket: str = "4101") -> OperationId:
         """Walk to an approved operation."""
         operation = await self.proposed(ticket)
@@ -372,9 +403,7 @@ class Office:
 
     async def claimed(self, ticket: str = "4101", owner: str = "w1") -> ClaimedOperation:
         """Walk to an operation that a worker holds."""
-        operation = await self.approved(ticket)
-        claims = await self.claim_operations(owner)
-        return next(c for c in claims if c.claim.key[1] == operation)
+        return await self.claim_operation(await self.approved(ticket), owner)
 
     async def status(self, operation: OperationId) -> str:
         """Read where an operation stands."""
@@ -392,10 +421,10 @@ class Office:
             found = await conn.execute(text(query), {"t": TENANT, "id": id_})
             return str(found.scalar_one())
 
-    async def rows(self, query: str, **binds: object) -> Sequence[object]:
+    async def rows(self, query: str, **binds: object) -> list[tuple[Any, ...]]:
         """Read rows by a query."""
         async with self.database.transaction() as conn:
-            return (await conn.execute(text(query), binds)).all()
+            return [tuple(row) for row in await conn.execute(text(query), binds)]
 
     def colleague(
         self,
@@ -411,10 +440,14 @@ class Office:
         )
         return Office(other, engine, self.mail, self.emails)
 
-    async def later(self, **by: float) -> None:
-        """Let time pass on the database's clock, and look at everybody again after it."""
+    async def later_unseen(self, **by: float) -> None:
+        """Let time pass on the database's clock, and look at nobody."""
         async with self.database.transaction() as conn:
             await move_clock(conn, timedelta(**by))
+
+    async def later(self, **by: float) -> None:
+        """Let time pass on the database's clock, and look at everybody again after it."""
+        await self.later_unseen(**by)
         await self.look_at(RIKO, RENE, SAM, OTTO)
 
     async def cancel(self, run_id: RunId, who: PrincipalId = RENE) -> Stopped | Refused:
@@ -433,8 +466,12 @@ class Office:
 
     async def open_one(self, claimed: ClaimedOperation) -> OpenResult:
         """Open the next attempt of one claimed operation."""
-        [result] = await open_attempts(self.engine, self.mail, [claimed.claim])
+        [result] = await self.open_all(claimed)
         return result
+
+    async def open_all(self, *claimed: ClaimedOperation) -> list[OpenResult]:
+        """Open the next attempts of claimed operations in one commit."""
+        return await open_attempts(self.engine, self.mail, [c.claim for c in claimed])
 
     async def opened(self, ticket: str = "4101") -> tuple[ClaimedOperation, Opened]:
         """Walk to an operation whose mail may leave."""

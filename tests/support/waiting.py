@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import asyncpg
+from sqlalchemy import text
 
 from executor.store.address import asyncpg_dsn
 from executor.store.database import Database
@@ -36,3 +37,15 @@ async def another_pool(url: str) -> AsyncIterator[Database]:
         yield database
     finally:
         await database.dispose()
+
+
+async def until_true(
+    database: Database, query: str, *, timeout_seconds: float = 20, **binds: object
+) -> None:
+    """Wait until a query answers with true (or with any other value that counts as such)."""
+    async with asyncio.timeout(timeout_seconds):
+        while True:
+            async with database.transaction() as conn:
+                if (await conn.execute(text(query), binds)).scalar():
+                    return
+                await conn.execute(text("SELECT pg_sleep(0.01)"))

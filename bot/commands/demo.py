@@ -1,0 +1,251 @@
+"""``signoff demo``: everything on this machine, for a newcomer's hands or without a person."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from bot.commands.failing import FAILED, explained, fail
+
+if TYPE_CHECKING:
+    from bot.sandbox.crash_points import CrashPlan, Story
+    from bot.sandbox.demo_truth import Truth
+
+DEFAULT_TIMEOUT_SECONDS = 120.0
+
+
+@click.command(short_help="Try Signoff on this machine, without any account.")
+@click.option("--once", is_flag=True, help="Do the reference job without a person, then end.")
+@click.option(
+    "--reject", "story", flag_value="reject", help="With --once: reject, then approve the revision."
+)
+@click.option(
+    "--cancel", "story", flag_value="cancel", help="With --once: cancel while the card waits."
+)
+@click.option(
+    "--stale",
+    "story",
+    flag_value="stale",
+    help="With --once: the customer writes before the approval.",
+)
+@click.option("--expire", "story", flag_value="expire", help="With --once: nobody decides in time.")
+@click.option(
+    "--mention",
+    "story",
+    flag_value="mention",
+    help="With --once: ask by naming the bot, not by /signoff.",
+)
+@click.option(
+    "--crash",
+    metavar="POINT",
+    help="With --once: kill the program at a failpoint (SIGKILL) and start it again.",
+)
+@click.option("--list-failpoints", is_flag=True, help="List what --crash takes, and end.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=DEFAULT_TIMEOUT_SECONDS,
+    show_default=True,
+    help="With --once: seconds for the whole job.",
+)
+@click.option(
+    "--home",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder that keeps everything. [default: SIGNOFF_HOME/demo; with --once a temporary one]",
+)
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+def demo(
+    once: bool,
+    story: str | None,
+    crash: str | None,
+    list_failpoints: bool,
+    as_json: bool,
+    timeout: float,
+    home: Path | None,
+    no_browser: bool,
+) -> None:
+    """Try Signoff here: a Slack to click in, a mailbox, a desk with tickets, and no account at all.
+
+    Everything runs on this machine on free ports: a private PostgreSQL, a sandbox Slack with its
+    page, a mail server that keeps what it gets, the bot and the executor. Ctrl-C stops it; the next
+    start finds everything again.
+
+    With --once the job is done without a person: a run is asked for, its card is waited for and
+    approved, and what became of it is compared from all sides. Exit code 0 only if all is right.
+    """
+    if list_failpoints:
+        _list_failpoints(as_json)
+        return
+    if not once:
+        if story or crash or as_json:
+            raise click.UsageError("--json, --crash and the variants need --once")
+        _show(home, open_browser=not no_browser)
+        return
+    chosen, plan = _chosen(story, crash)
+    with explained():
+        truth = _play(home, chosen, plan, timeout)
+    _tell(truth, as_json)
+    sys.exit(0 if truth.ok else FAILED)
+
+
+def _chosen(story: str | None, point: str | None) -> tuple[Story, CrashPlan | None]:
+    """Choose the story; a failpoint that only one story reaches brings its story with it."""
+    from bot.sandbox.crash_points import Story, crash_plan
+
+    if point is None:
+        return Story(story or Story.APPROVE), None
+    try:
+        plan = crash_plan(point)
+    except KeyError:
+        raise click.BadParameter(
+            f"there is no failpoint {point!r}; `signoff demo --list-failpoints` lists them",
+            param_hint="--crash",
+        ) from None
+    if story is not None and story != plan.story:
+        raise click.UsageError(
+            f"{point} is tried in the variant {plan.story.value!r}; leave --{story} out"
+        )
+    return plan.story, plan
+
+
+def _play(home: Path | None, story: Story, crash: CrashPlan | None, timeout: float) -> Truth:
+    from bot.sandbox.scripted_demo import play
+    from bot.sandbox.stage import StageFailed
+    from bot.supervisor import ChildGivenUp
+
+    temporary = None if home is not None else Path(tempfile.mkdtemp(prefix="signoff-demo-"))
+    where = home if temporary is None else temporary
+    assert where is not None
+
+    async def until_told_to_stop() -> Truth:
+        ours = asyncio.current_task()
+        assert ours is not None
+        # So that the programs are stopped and the temporary home is removed.
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ours.cancel)
+        return await play(where, story, crash, timeout_seconds=timeout)
+
+    try:
+        return asyncio.run(until_told_to_stop())
+    except (StageFailed, ChildGivenUp) as error:
+        fail(str(error))
+    except asyncio.CancelledError:
+        fail("stopped before its end")
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _tell(truth: Truth, as_json: bool) -> None:
+    if as_json:
+        report = {"ok": truth.ok, **truth.report, "checks": truth.checks}
+        click.echo(json.dumps(report, ensure_ascii=False, indent=2))
+        return
+    click.echo(truth.report["card"])
+    click.echo()
+    for name, holds in truth.checks.items():
+        click.secho("ok   " if holds else "WRONG", fg="green" if holds else "red", nl=False)
+        click.echo(f" {name}")
+    click.echo(f"\n{truth.report['seconds']:g} s")
+
+
+def _list_failpoints(as_json: bool) -> None:
+    from bot.sandbox.crash_points import CRASH_PLANS, Story
+
+    if as_json:
+        plans = [
+            {
+                "point": plan.point,
+                "process": plan.program.value,
+                "variant": plan.story.value,
+                "in_reference_job": plan.story is Story.APPROVE and not plan.earlier,
+                "in_doubt": plan.in_doubt,
+                "after": list(plan.earlier),
+            }
+            for plan in CRASH_PLANS
+        ]
+        click.echo(json.dumps(plans, indent=2))
+        return
+    for plan in CRASH_PLANS:
+        notes = []
+        if plan.story is not Story.APPROVE:
+            notes.append(f"only --{plan.story.value}")
+        if plan.earlier:
+            notes.append(f"only after a crash at {', '.join(plan.earlier)}")
+        if plan.in_doubt:
+            notes.append("ends unknown")
+        click.echo(f"{plan.point:<24} {plan.program.value:<9} {'; '.join(notes)}".rstrip())
+
+
+def _show(home: Path | None, *, open_browser: bool) -> None:
+    """Run the demo for a newcomer's hands until it is told to stop."""
+    with explained():
+        from bot.commands import installation
+        from bot.sandbox.stage import StageFailed
+        from bot.supervisor import ChildGivenUp
+
+        where = home or installation.home() / "demo"
+        try:
+            asyncio.run(_until_stopped(where, open_browser=open_browser))
+        except (ChildGivenUp, StageFailed) as error:
+            fail(str(error))
+
+
+async def _until_stopped(home: Path, *, open_browser: bool) -> None:
+    from bot.commands.stopping import until_told_to_stop
+    from bot.sandbox.stage import staged
+
+    stop = until_told_to_stop()
+    click.echo("Starting a database, a Slack, a mailbox, the bot and the executor …", err=True)
+    async with staged(home) as stage:
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await stage.bot.start()
+            await stage.executor.start()
+            await _first_of(stage.wait("the bot to be ready", stage.bot_is_ready()), stopping)
+            if not stopping.done():
+                click.echo(f"\n  Signoff demo:  {stage.url}\n", err=False)
+                click.echo(f"Type /signoff run 4101 there. Everything is kept in {home}.", err=True)
+                click.echo("Ctrl-C stops it.", err=True)
+                if open_browser and _has_browser():
+                    await asyncio.to_thread(webbrowser.open, stage.url)
+                await _first_of(stage.wait("a person to stop the demo", stop.wait()), stopping)
+        finally:
+            stopping.cancel()
+            await asyncio.wait({stopping})
+        click.echo("Stopping …", err=True)
+
+
+async def _first_of(work: Awaitable[object], stopping: asyncio.Task[Literal[True]]) -> None:
+    """Wait for ``work``, or until we are told to stop."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait([task, stopping], return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        task.result()
+        return
+    task.cancel()
+    await asyncio.wait({task})
+
+
+def _has_browser() -> bool:
+    """Say whether a browser with a window can be opened; one in the terminal would take it over."""
+    if sys.platform.startswith("linux"):
+        shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))
+        if not shown:
+            return False
+    try:
+        webbrowser.get()
+    except webbrowser.Error:
+        return False
+    return True

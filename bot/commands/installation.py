@@ -1,0 +1,80 @@
+"""The database and the policy that a command works with, from the same settings as our programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import platformdirs
+
+from executor.adapters.host_clock import SystemClock, mint_id
+from executor.config import POLICY_HELP, SettingsInvalid, load_policy
+from executor.domain.ids import TenantId
+from executor.domain.policy import Policy
+from executor.engine.engine import Engine
+from executor.engine.setup import activate_policy
+from executor.store import tenants
+from executor.store.database import Database
+from executor.store.embedded import embedded_postgres
+from executor.store.installation import installed_database
+
+APPLICATION = "signoff command"
+POOL_SIZE = 2
+
+
+def home() -> Path:
+    """Return the folder of the private database and of the demo."""
+    given = os.environ.get("SIGNOFF_HOME")
+    return Path(given) if given else Path(platformdirs.user_data_dir("signoff"))
+
+
+@asynccontextmanager
+async def connected() -> AsyncIterator[Database]:
+    """Connect to the database as it is, be it behind this code or not."""
+    url = os.environ.get("DATABASE_URL")
+    if url:
+        database = Database.connect(url, pool_size=POOL_SIZE, application_name=APPLICATION)
+        try:
+            yield database
+        finally:
+            await database.dispose()
+        return
+    async with embedded_postgres(home() / "postgres") as private:
+        database = Database.connect(private, pool_size=POOL_SIZE, application_name=APPLICATION)
+        try:
+            yield database
+        finally:
+            await database.dispose()
+
+
+@asynccontextmanager
+async def of_tenant() -> AsyncIterator[tuple[Database, TenantId]]:
+    """Open the database for the tenant of the policy file.
+
+    A tenant that is not known yet is made known with this policy, as our programs do at their
+    start; one that is known keeps the policy that is active. Raises ``SettingsInvalid``,
+    ``PolicyInvalid``, ``MigrationRefused``.
+    """
+    policy = _policy()
+    async with installed_database(
+        os.environ.get("DATABASE_URL") or None,
+        home(),
+        application_name=APPLICATION,
+        pool_size=POOL_SIZE,
+    ) as database:
+        async with database.transaction() as conn:
+            known = await tenants.share_policies(conn, [policy.tenant_id])
+        if not known:
+            await activate_policy(Engine(database, SystemClock(), mint_id), policy)
+        yield database, policy.tenant_id
+
+
+def _policy() -> Policy:
+    given = os.environ.get("SIGNOFF_POLICY")
+    if not given:
+        raise SettingsInvalid(
+            [f"SIGNOFF_POLICY is missing: {POLICY_HELP}; `signoff policy example` prints one"]
+        )
+    return load_policy(Path(given))
