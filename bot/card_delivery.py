@@ -29,7 +29,6 @@ from executor.domain.payloads import JsonObject
 from executor.engine.card_record import OperationRecord
 from executor.engine.engine import Engine
 from executor.engine.presenting import (
-    CARD_LEASE_SECONDS,
     ClaimedCard,
     DueCard,
     PostingOutcome,

@@ -38,6 +38,7 @@ class Durations:
     retry_seconds: float = 5.0
     identity_retry_seconds: float = 1.0
     sweep_seconds: float = 5.0
+    outbox_lease_seconds: float = 30.0
     most_attempts: int = 4
 
     def __post_init__(self) -> None:

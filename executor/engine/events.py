@@ -15,7 +15,6 @@ from executor.store import inbox
 from executor.store.inbox import StoredEvent
 from executor.store.wakeups import Kind
 
-EVENT_LEASE_SECONDS = 30.0
 AT_ONCE = 20
 
 __all__ = ["StoredEvent"]
@@ -32,7 +31,7 @@ async def store_event(engine: Engine, tenant: TenantId, event_id: str, payload: 
 async def due_events(engine: Engine) -> list[StoredEvent]:
     """Take stored events that nobody has handled. Opens its own transaction."""
     async with engine.database.transaction() as conn:
-        return await inbox.claim(conn, AT_ONCE, EVENT_LEASE_SECONDS)
+        return await inbox.claim(conn, AT_ONCE, engine.durations.outbox_lease_seconds)
 
 
 async def handle_by_starting(

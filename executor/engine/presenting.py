@@ -29,9 +29,6 @@ from executor.store.cards import (
 )
 from executor.store.connection import Connection
 
-CARD_LEASE_SECONDS = 30.0
-NOTICE_LEASE_SECONDS = 30.0
-
 __all__ = ["ClaimedCard", "Notice", "Posting", "PostingOutcome", "SubjectKind"]
 
 
@@ -63,7 +60,7 @@ class Shown:
 async def due_cards(engine: Engine, most: int) -> list[DueCard]:
     """Take cards that are behind and read their records. Opens its own transaction."""
     async with engine.database.transaction() as conn:
-        claimed = await cards.claim(conn, most, CARD_LEASE_SECONDS)
+        claimed = await cards.claim(conn, most, engine.durations.outbox_lease_seconds)
         nonces = [(c.tenant_id, c.posting_nonce) for c in claimed if c.posting_nonce is not None]
         lost = await cards.postings(conn, nonces) if nonces else {}
         return [await _due(conn, card, lost) for card in claimed]
@@ -210,7 +207,7 @@ async def lose_place(engine: Engine, card: ClaimedCard, problem: str) -> None:
 async def due_notices(engine: Engine, most: int) -> list[Notice]:
     """Take private answers that are due. Opens its own transaction."""
     async with engine.database.transaction() as conn:
-        return await cards.claim_notices(conn, most, NOTICE_LEASE_SECONDS)
+        return await cards.claim_notices(conn, most, engine.durations.outbox_lease_seconds)
 
 
 async def drop_notice(engine: Engine, notice: Notice) -> None:
