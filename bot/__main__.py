@@ -20,7 +20,7 @@ from bot.slack_answers import LOST_CALL, trouble
 from executor.adapters.host_clock import SystemClock, mint_id
 from executor.config import PolicyInvalid, SettingsInvalid, load_policy
 from executor.domain.errors import ExecutorError
-from executor.engine.engine import Bell, Engine
+from executor.engine.engine import Bell, Durations, Engine
 from executor.engine.failpoint import failpoints_from
 from executor.engine.setup import activate_policy
 from executor.store.address import UnsupportedAddress
@@ -105,6 +105,7 @@ async def _run(settings: BotSettings) -> None:
             database,
             SystemClock(),
             mint_id,
+            Durations(outbox_lease_seconds=settings.outbox_lease_seconds),
             failpoints=failpoints_from(settings.failpoint),
             bell=bell,
         )

@@ -114,7 +114,8 @@ class CardDelivery:
             shown = Shown(lost.view_digest, (), lost.content_revision)
             await present(self._engine, card, lost.nonce, channel=lost.channel, ts=ts, shown=shown)
             return replace(card, channel=lost.channel, ts=ts)
-        claimed_at = card.lease_until - timedelta(seconds=CARD_LEASE_SECONDS)
+        lease = timedelta(seconds=self._engine.durations.outbox_lease_seconds)
+        claimed_at = card.lease_until - lease
         if claimed_at - lost.attempted_at < self._look_for:
             await put_off(self._engine, card, seconds=LOOK_AGAIN_SECONDS, problem=None)
             return None

@@ -30,6 +30,9 @@ class BotSettings(Settings):
     slack_signing_secret: SecretStr = Field(alias="SLACK_SIGNING_SECRET")
     slack_api_url: str = Field(default=SLACK_API_URL, alias="SLACK_API_URL", pattern=r"^https?://")
     host: str = Field(default="127.0.0.1", alias="SIGNOFF_HOST", min_length=1)
+    outbox_lease_seconds: float = Field(
+        default=30.0, alias="SIGNOFF_OUTBOX_LEASE_SECONDS", gt=0, le=600
+    )
     port: int = Field(default=8080, alias="SIGNOFF_PORT", ge=0, le=65_535)
 
     @field_validator("slack_signing_secret")

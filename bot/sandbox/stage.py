@@ -59,6 +59,7 @@ SHORT_DURATIONS: dict[str, str] = {
     "SIGNOFF_RETRY_SECONDS": "1",
     "SIGNOFF_SWEEP_SECONDS": "0.5",
     "SIGNOFF_GRACE_SECONDS": "5",
+    "SIGNOFF_OUTBOX_LEASE_SECONDS": "4",
 }
 
 # A newcomer's own settings and proxies are for a real installation; the demo touches none of it.

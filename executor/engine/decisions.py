@@ -226,7 +226,8 @@ def _shown(click: Click, fold: _Fold) -> bytes | None:
     """Return the digest of the view that was clicked, or ``None`` if it is no message of ours.
 
     A message is ours when it is the card's stored place, or when its nonce is that of a recorded
-    posting of this card: one whose answer was lost may stand in Slack beside the one we know.
+    posting of this card: one whose answer was lost, or that was delivered twice, may stand in
+    Slack beside the one we know.
     """
     place, posting = fold.places.get(click.key), fold.postings.get(click.nonce)
     if place is not None and (place.channel, place.ts) == (click.channel, click.message_ts):
@@ -235,7 +236,6 @@ def _shown(click: Click, fold: _Fold) -> bytes | None:
         posting is not None
         and posting.subject_id == click.operation_id
         and posting.channel == click.channel
-        and posting.ts in (None, click.message_ts)
         and posting.outcome is not PostingOutcome.REFUSED
     ):
         return posting.view_digest

@@ -7,6 +7,7 @@ when the card is shown, not before. Locks: operations, approvals, cards, journal
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -28,6 +29,8 @@ from executor.store.cards import (
     SubjectKind,
 )
 from executor.store.connection import Connection
+
+_log = logging.getLogger(__name__)
 
 __all__ = ["ClaimedCard", "Notice", "Posting", "PostingOutcome", "SubjectKind"]
 
@@ -58,17 +61,32 @@ class Shown:
 
 
 async def due_cards(engine: Engine, most: int) -> list[DueCard]:
-    """Take cards that are behind and read their records. Opens its own transaction."""
+    """Take cards that are behind and read their records. Opens its own transactions."""
     async with engine.database.transaction() as conn:
         claimed = await cards.claim(conn, most, engine.durations.outbox_lease_seconds)
-        nonces = [(c.tenant_id, c.posting_nonce) for c in claimed if c.posting_nonce is not None]
-        lost = await cards.postings(conn, nonces) if nonces else {}
-        return [await _due(conn, card, lost) for card in claimed]
+    due = []
+    for card in claimed:
+        try:
+            async with engine.database.transaction() as conn:
+                due.append(await _due(conn, card))
+        except Exception as error:
+            # One record that cannot be read costs only its own card.
+            _log.exception("the record of card %s could not be read", card.subject_id)
+            await put_off(
+                engine,
+                card,
+                seconds=engine.durations.outbox_lease_seconds,
+                problem=type(error).__name__,
+            )
+    return due
 
 
-async def _due(conn: Connection, card: ClaimedCard, lost: dict[UUID, Posting]) -> DueCard:
+async def _due(conn: Connection, card: ClaimedCard) -> DueCard:
     record = await read_record(conn, card.tenant_id, card.subject_id, card.kind)
-    posting = lost.get(card.posting_nonce) if card.posting_nonce is not None else None
+    nonce = card.posting_nonce
+    posting = None
+    if nonce is not None:
+        posting = (await cards.postings(conn, [(card.tenant_id, nonce)])).get(nonce)
     if posting is not None and posting.outcome is not PostingOutcome.SENDING:
         posting = None
     reply_to: JsonObject = {}

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
+from aiohttp import web
 from hypothesis import given, settings
 from pydantic import SecretStr
 
 from bot.sandbox.clock import VirtualClock
 from bot.sandbox.provider_faults import Fault, PlannedFault
+from bot.sandbox.provider_listener import Listener
 from bot.sandbox.resend_double import ResendDouble
 from executor.adapters.mail.resend import ResendMail
 from executor.domain.effect import Capability, Outcome, OutcomeKind
@@ -141,6 +143,61 @@ async def test_a_silent_server_is_left_at_the_time_bound(after: bool) -> None:
             },
         )
         assert resend.accepted == int(after)
+
+
+async def answer_to_a_send(status: int, body: bytes) -> Outcome:
+    async def handle(request: web.Request) -> web.Response:
+        return web.Response(body=body, status=status, content_type="application/json")
+
+    app = web.Application()
+    app.router.add_post("/emails", handle)
+    listener = Listener(app)
+    await listener.listen()
+    try:
+        adapter = ResendMail(SecretStr(API_KEY), api_url=listener.url)
+        return await adapter.send(outgoing(adapter))
+    finally:
+        await listener.stop()
+
+
+def error_body(status: object, name: object = "validation_error", **more: object) -> bytes:
+    return json.dumps({"statusCode": status, "name": name, "message": "no", **more}).encode()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (422, error_body(422), NOT_APPLIED),
+        (422, error_body(422, later="field"), NOT_APPLIED),
+        (422, error_body(400), UNKNOWN),
+        (422, error_body("422"), UNKNOWN),
+        (422, error_body(422.0), UNKNOWN),
+        (422, error_body(None), UNKNOWN),
+        (422, error_body(422, "Validation Error"), UNKNOWN),
+        (422, error_body(422, None), UNKNOWN),
+        (422, error_body(422, message=None), UNKNOWN),
+        (422, b'{"message": "Unprocessable"}', UNKNOWN),
+        (422, b"[]", UNKNOWN),
+        (422, b"", UNKNOWN),
+        (422, b"[" * 200_000, UNKNOWN),
+        (422, b"\xff\xfe{", UNKNOWN),
+        (429, b'{"error": "slow down"}', UNKNOWN),
+        (409, error_body(409, "some_other_conflict"), UNKNOWN),
+        (409, error_body(409, "validation_error"), UNKNOWN),
+        (422, error_body(422, "invalid_idempotent_request"), NOT_APPLIED),
+        (200, b"", APPLIED),
+        (200, b'{"id": 7}', APPLIED),
+        (202, b'{"id": "<script>"}', APPLIED),
+        (200, b"[" * 200_000, APPLIED),
+    ],
+)
+async def test_only_resends_own_words_are_a_refusal(
+    status: int, body: bytes, kind: OutcomeKind
+) -> None:
+    outcome = await answer_to_a_send(status, body)
+    assert (outcome.kind, outcome.retryable) == (kind, False), outcome
+    assert "id" not in outcome.evidence
+    assert "stop" not in outcome.evidence
 
 
 async def test_an_unknown_is_cleared_by_the_same_key_and_the_same_bytes() -> None:
