@@ -49,6 +49,10 @@ class Account:
         """What can still be reserved; never below zero, also after an overrun."""
         return max(0, self.limit_microusd - self.spent_microusd - self.held_microusd)
 
+    def has_room_for(self, asked_microusd: int) -> bool:
+        """Say whether this much fits; after an overrun nothing does, not even nothing."""
+        return self.spent_microusd + self.held_microusd + asked_microusd <= self.limit_microusd
+
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
@@ -61,7 +65,7 @@ class Admitted:
 def reserve(run: Account, day: Account, asked_microusd: int) -> Admitted | Refused:
     """Admit a reservation against the run and the tenant's day, or say which limit refuses it."""
     for scope, account in (("run", run), ("day", day)):
-        if asked_microusd > account.left_microusd:
+        if not account.has_room_for(asked_microusd):
             return Refused(
                 Reason.BUDGET_LIMIT,
                 {

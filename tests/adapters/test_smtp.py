@@ -29,7 +29,9 @@ APPLIED, NOT_APPLIED, UNKNOWN = (
 MAIL = OutgoingMail(
     envelope_from="help@acme.example",
     envelope_to=("pat@cust.example", "sam@cust.example"),
-    payload=b"From: help@acme.example\r\nTo: pat@cust.example\r\n\r\nClosed.\r\n.\r\n..two dots\r\n",
+    payload=(
+        b"From: help@acme.example\r\nTo: pat@cust.example\r\n\r\nClosed.\r\n.\r\n..two dots\r\n"
+    ),
     date=datetime(2026, 12, 1, 10, 0, tzinfo=UTC),
     idempotency_key="signoff-1",
     reference="e1",

@@ -2,31 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from playwright.async_api import Page, async_playwright, expect
+from playwright.async_api import Page, expect
 
 from bot.sandbox.page import MAIL_POLICY, PAGE_POLICY
 from bot.sandbox.workspace import Workspace
+from tests.support.browser import browsing
 from tests.support.page_bot import HOSTILE, PageBot
 from tests.support.page_world import PageWorld, believable, fill, serving
 
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 STATIC = Path(__file__).parents[2] / "templates" / "pages" / "static"
 
 
@@ -60,30 +50,13 @@ async def served() -> AsyncIterator[tuple[str, Workspace, PageBot, PageWorld]]:
         yield url, workspace, bot, world
 
 
-@asynccontextmanager
-async def browsing(url: str, **context: Any) -> AsyncIterator[tuple[Page, list[str]]]:
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.fail("this test drives a real browser: apt-get install chromium")
-    complaints: list[str] = []
-    async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        page = await (await browser.new_context(**context)).new_page()
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("console", lambda m: complaints.append(m.text) if m.type == "error" else None)
-        await page.goto(url)
-        await page.locator("body[data-ready]").wait_for()
-        await page.locator(".mail-item").first.wait_for(state="attached")
-        yield page, complaints
-        await browser.close()
-
-
 @pytest.fixture
 async def sandbox(
     served: tuple[str, Workspace, PageBot, PageWorld],
 ) -> AsyncIterator[Sandbox]:
     url, workspace, bot, world = served
     async with browsing(url, viewport={"width": 1440, "height": 900}) as (page, complaints):
+        await page.locator(".mail-item").first.wait_for(state="attached")
         yield Sandbox(url, page, workspace, bot, world, complaints)
 
 

@@ -1,4 +1,4 @@
-"""The reference job through the engine alone: propose, show, approve, open, send once, tell the truth."""
+"""The reference job through the engine alone: propose, show, approve, open, send once, tell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from executor.engine.driver import Crew
 from executor.engine.status import history, newest_runs
 from executor.engine.worker import Worker, WorkerTerms
 from executor.store.database import Database
-from executor.store.wakeups import listening
+from executor.store.wakeups import Kind, listening
 from tests.support.office import RENE, TENANT, Office
 
 
@@ -25,7 +25,7 @@ async def test_a_ticket_is_closed_and_its_mail_sent_once(database: Database) -> 
             operation = await _shown_operation(office)
             await office.click(operation, RENE)
             while await office.run_status(run_id) not in ("succeeded", "failed"):
-                await asyncio.sleep(0.05)
+                await listener.wait(Kind.CARDS, 0.05)
         worker.stop()
         await working
     assert await office.status(operation) == "succeeded"

@@ -1,7 +1,7 @@
 """Locks are taken in one order, each by id, and an epoch is compared under the lock it guards.
 
-Each test holds one row, lets a use case run into it, and shows that what comes later in the order is
-still free: so no two use cases can hold what the other waits for.
+Each test holds one row, lets a use case run into it, and shows that what comes later in the order
+is still free: so no two use cases can hold what the other waits for.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ async def test_operations_are_locked_by_id_whatever_their_order_in_the_batch(
         await _runs_into(
             database_url,
             batch,
-            held=f"SELECT 1 FROM operations WHERE id = '{first[1]}'",
-            free=[f"SELECT 1 FROM operations WHERE id = '{second[1]}'"],
+            held=f"{OPERATION} WHERE id = '{first[1]}'",
+            free=[f"{OPERATION} WHERE id = '{second[1]}'"],
         )
 
 

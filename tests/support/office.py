@@ -224,6 +224,10 @@ class Office:
             self.claims[claimed.key[1]] = claimed
         return self.claims[run_id]
 
+    async def claim_run_if_any(self, owner: str = "w1") -> list[ClaimedRun]:
+        """Claim whatever runs are due."""
+        return await claim_runs(self.engine, owner, 100)
+
     async def claim_operations(self, owner: str = "w1") -> list[ClaimedOperation]:
         """Claim the operations that are due."""
         claims = await claim_operations(self.engine, owner, 100)
@@ -244,7 +248,7 @@ class Office:
         step: int = 1,
     ) -> list[AcceptResult]:
         """Record a model's reply at ``step`` and accept what it proposes, in one commit."""
-        await self.record_reply(run_id, step)
+        await self.record_reply(run_id, step, len(proposals))
         return await accept(
             self.engine,
             self.mail,
@@ -272,12 +276,9 @@ class Office:
         assert isinstance(result, Accepted), result
         return result.operation_id
 
-    async def record_reply(self, run_id: RunId, step: int) -> None:
-        """Record a reply with two tool calls, unless that step is there."""
-        calls = [
-            {"id": "call_0", "name": "propose_closing", "arguments": {}},
-            {"id": "call_1", "name": "propose_closing", "arguments": {}},
-        ]
+    async def record_reply(self, run_id: RunId, step: int, count: int) -> None:
+        """Record a reply with ``count`` tool calls, unless that step is there."""
+        calls = [{"id": "call_0", "name": "propose_closing", "arguments": {}}] * count
         async with self.database.transaction() as conn:
             await conn.execute(
                 text(

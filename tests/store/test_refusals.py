@@ -1,0 +1,271 @@
+"""The database itself refuses what the code must not do, whatever the application sends."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from executor.domain.errors import DuplicateKey, ExecutorError, ForbiddenByDatabase
+from executor.domain.transition import BORN
+from executor.store import inbox
+from executor.store.connection import Connection
+from executor.store.database import Database
+from tests.store.test_edges import EDGES, STATUSES
+from tests.support.fake_model import FakeModel, says
+from tests.support.office import TENANT, Office
+from tests.support.working import Working
+
+NEXT = """
+INSERT INTO journal (tenant_id, subject, position, machine, entity_id, seq, source, target, event,
+                     actor, detail, recorded_at, previous_hash, hash)
+SELECT tenant_id, subject, 900 + position, machine, entity_id, seq, source, target, event, actor,
+       detail, recorded_at, previous_hash, hash FROM journal WHERE machine = 'run' AND seq = 1
+"""
+
+
+@pytest.fixture
+async def office(database: Database) -> Office:
+    """An office in which every table has a row: one mail is on its way, one run has read a lot."""
+    office = await Office.open(database)
+    await office.opened()
+    async with database.transaction() as conn:
+        await inbox.put(conn, TENANT, "Ev1", {})
+        for statement in (
+            "INSERT INTO tenant_days (tenant_id, day, limit_microusd) "
+            "SELECT id, '2026-01-01', 9 FROM tenants",
+            "INSERT INTO steps (tenant_id, run_id, number, kind, answers_step, answers_ordinal, "
+            "content, recorded_at) SELECT tenant_id, run_id, 2, 'tool', 1, 0, '{}', recorded_at "
+            "FROM steps",
+        ):
+            await conn.execute(text(statement))
+    return office
+
+
+async def _refused_by(office: Office, *statements: str) -> str:
+    """Run statements in one transaction and name the rule that refused them."""
+    with pytest.raises((ForbiddenByDatabase, DuplicateKey)) as refused:
+        async with office.database.transaction() as conn:
+            for statement in statements:
+                await conn.execute(text(statement))
+    return str(refused.value.constraint)  # type: ignore[attr-defined]
+
+
+def _set(table: str, assignment: str) -> list[str]:
+    return [" ".join(("UPDATE", table, "SET", assignment))]
+
+
+def _journal(**changes: str) -> list[str]:
+    select = NEXT
+    for column, value in changes.items():
+        head, _, tail = select.rpartition("SELECT tenant_id, subject")
+        select = head + "SELECT tenant_id, subject" + tail.replace(f" {column},", f" {value},", 1)
+    return [select]
+
+
+CHECKS: dict[str, list[str]] = {
+    "clock_offset_has_one_row": [
+        "SET LOCAL signoff.clock_may_move = 'on'",
+        "INSERT INTO clock_offset (only_row, moved) VALUES (false, '1 s')",
+    ],
+    "a_tenant_has_a_short_id": ["INSERT INTO tenants (id, name, timezone) VALUES ('', 'x', 'UTC')"],
+    "facts_carry_the_time_of_their_observation": _set(
+        "identity_observations", "observed_at = NULL"
+    ),
+    "a_journal_row_is_a_move_or_a_note": _journal(target="NULL"),
+    "the_first_move_is_a_birth": _journal(seq="2"),
+    "numbers_begin_at_one": _journal(seq="0", source="'queued'"),
+    "hashes_are_sha256": [NEXT.replace("previous_hash, hash FROM", "previous_hash, 'x' FROM")],
+    "a_run_has_a_known_status": _set("runs", "status = 'asleep'"),
+    "a_run_has_ended_when_its_status_says_so": _set(
+        "runs", "ended_at = now(), reason = 'completed', due_at = NULL"
+    ),
+    "an_ended_run_says_why": _set(
+        "runs",
+        "status = 'failed', ended_at = now(), reason = NULL, due_at = NULL, lease_owner = NULL, "
+        "lease_until = NULL",
+    ),
+    "an_ended_run_is_not_due": _set(
+        "runs",
+        "status = 'failed', ended_at = now(), reason = 'x', due_at = now(), lease_owner = NULL, "
+        "lease_until = NULL",
+    ),
+    "only_a_running_run_is_leased": _set("runs", "status = 'waiting'"),
+    "a_lease_has_an_owner_and_an_end": _set("runs", "lease_until = NULL"),
+    "a_step_is_a_reply_or_a_result": _set("steps", "kind = 'thought', answers_step = NULL"),
+    "a_result_names_its_call": _set("steps", "answers_step = NULL, kind = 'tool'"),
+    "the_digest_is_of_the_intent": _set("operations", "intent = intent || ' '"),
+    "an_operation_has_a_known_status": _set(
+        "operations",
+        "status = 'done', ended_at = now(), due_at = NULL, lease_owner = NULL, lease_until = NULL",
+    ),
+    "an_operation_has_ended_when_its_status_says_so": _set("operations", "ended_at = now()"),
+    "an_operation_that_acted_was_opened": _set("operations", "opened_at = NULL"),
+    "an_operation_that_was_never_opened_did_not_act": _set("operations", "status = 'approved'"),
+    "only_live_work_is_due": _set(
+        "operations", "status = 'partial', ended_at = now(), lease_owner = NULL, lease_until = NULL"
+    ),
+    "only_work_in_hand_is_leased": _set("operations", "status = 'unknown'"),
+    "an_operations_lease_has_an_owner_and_an_end": _set("operations", "lease_until = NULL"),
+    "the_payload_is_what_was_digested": _set("effects", "payload = payload || 'x'"),
+    "an_effect_has_a_known_status": _set("effects", "status = 'sent'"),
+    "an_attempt_has_a_known_status": _set("attempts", "status = 'sent', reported_at = now()"),
+    "an_attempt_is_reported_when_it_is_no_longer_open": _set("attempts", "reported_at = now()"),
+    "nothing_is_concluded_before_the_deadline": _set("attempts", "conclude_at = deadline_at"),
+    "an_approval_has_a_known_status": _set("approvals", "status = 'fine'"),
+    "at_least_one_vote_is_needed": _set("approvals", "quorum = 0"),
+    "the_time_to_decide_begins_when_it_is_shown": _set("approvals", "presented_at = NULL"),
+    "a_granted_approval_has_a_time_to_use": _set("approvals", "use_by = NULL"),
+    "an_approval_has_ended_when_its_status_says_so": _set("approvals", "ended_at = NULL"),
+    "a_vote_is_yes_or_no": _set("decisions", "vote = 'maybe'"),
+    "a_run_never_holds_less_than_nothing": _set("run_budgets", "held_microusd = -1"),
+    "a_day_never_holds_less_than_nothing": _set("tenant_days", "held_microusd = -1"),
+    "a_reservation_has_a_known_status": _set("reservations", "status = 'lost'"),
+    "a_reservation_is_settled_to_an_actual_cost": _set("reservations", "actual_microusd = NULL"),
+    "costs_are_not_negative": _set("reservations", "amount_microusd = -1"),
+    "a_card_shows_an_operation_or_a_run": _set("cards", "subject_kind = 'poem'"),
+    "a_card_never_shows_what_nobody_wanted": _set("cards", "shown_revision = 99"),
+    "a_shown_card_has_a_place": _set("cards", "ts = NULL"),
+    "a_posting_is_in_flight_or_over": _set("card_postings", "outcome = 'seen', ts = NULL"),
+    "a_posted_card_has_a_ts": _set("card_postings", "ts = NULL"),
+    "a_handled_event_is_not_due": _set("inbox", "handled_at = now(), due_at = now()"),
+    "a_ticket_is_open_or_closed": _set("desk_tickets", "status = 'ajar'"),
+    "versions_begin_at_one": _set("desk_tickets", "version = 0"),
+    "a_change_has_a_known_kind": _set("desk_events", "kind = 'rumour'"),
+    "episodes_begin_at_one": _set("ticket_episodes", "episode = 0"),
+}
+
+
+async def _reserve(office: Office) -> None:
+    """Spend money, so that there is a reservation to break."""
+    working = await Working.start(office, FakeModel([says("Done.")]))
+    await working.drive()
+
+
+async def test_every_check_refuses_what_it_names(office: Office) -> None:
+    await _reserve(office)
+    listed = await office.rows(
+        "SELECT conname FROM pg_constraint WHERE contype = 'c' "
+        "AND connamespace = CAST('public' AS regnamespace)"
+    )
+    assert {name for (name,) in listed} == set(CHECKS)
+    wrong = []
+    for name, statements in CHECKS.items():
+        found = await _refused_by(office, *statements)
+        if found != name:
+            wrong.append((name, found))
+    assert wrong == []
+
+
+async def test_no_machine_takes_an_edge_that_is_not_listed(office: Office) -> None:
+    wrong = []
+    async with office.database.transaction() as conn:
+        for machine, edges in EDGES.items():
+            statuses = [str(status) for status in STATUSES[machine]]
+            for source in (BORN, *statuses):
+                for target in statuses:
+                    if (source, target) in edges:
+                        continue
+                    found = await _try_edge(conn, machine.value, source, target)
+                    if found != "only_edges_are_taken":
+                        wrong.append((machine.value, source, target, found))
+    assert wrong == []
+
+
+async def _try_edge(conn: Connection, machine: str, source: str, target: str) -> str | None:
+    """Insert one journal row in a savepoint and name the rule that refused it."""
+    seq = 1 if source == BORN else 2
+    try:
+        async with conn.begin_nested():
+            await conn.execute(
+                text(
+                    "INSERT INTO journal (tenant_id, subject, position, machine, entity_id, seq, "
+                    "source, target, event, actor, detail, recorded_at, previous_hash, hash) "
+                    "VALUES ('T', gen_random_uuid(), 1, :machine, gen_random_uuid(), :seq, "
+                    ":source, :target, 'e', 'a', '{}', now(), sha256(''), sha256(''))"
+                ),
+                {"machine": machine, "seq": seq, "source": source, "target": target},
+            )
+    except Exception as error:
+        driver = getattr(error, "orig", None)
+        return getattr(getattr(driver, "__cause__", None), "constraint_name", None)
+    return None
+
+
+@pytest.mark.parametrize(
+    ("table", "assignment", "rule"),
+    [
+        ("runs", "status = 'queued', lease_owner = NULL, lease_until = NULL",
+         "a_run_stands_where_its_journal_ends"),
+        ("operations", "status = 'unknown', lease_owner = NULL, lease_until = NULL",
+         "an_operation_stands_where_its_journal_ends"),
+        ("effects", "status = 'unknown'", "an_effect_stands_where_its_journal_ends"),
+        ("attempts", "status = 'applied', reported_at = now()",
+         "an_attempt_stands_where_its_journal_ends"),
+        ("approvals", "status = 'expired'", "an_approval_stands_where_its_journal_ends"),
+        ("runs", "seq = seq + 1", "a_run_stands_where_its_journal_ends"),
+    ],
+)  # fmt: skip
+async def test_a_status_does_not_change_without_its_journal_row(
+    office: Office, table: str, assignment: str, rule: str
+) -> None:
+    assert await _refused_by(office, *_set(table, assignment)) == rule
+
+
+@pytest.mark.parametrize(
+    ("seq", "source", "target", "rule"),
+    [
+        (3, "waiting", "running", "a_move_starts_where_the_last_one_ended"),
+        (4, "running", "waiting", "a_move_starts_where_the_last_one_ended"),
+        (2, "queued", "failed", "one_target_a_sequence_number"),
+    ],
+    ids=["a forged source", "a skipped number", "a second target of one number"],
+)
+async def test_the_chain_of_moves_is_unbroken(
+    office: Office, seq: int, source: str, target: str, rule: str
+) -> None:
+    [insert] = _journal(seq=str(seq), source=f"'{source}'", target=f"'{target}'")
+    assert await _refused_by(office, insert) == rule
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE journal SET actor = 'somebody'",
+        "DELETE FROM journal WHERE position = 1",
+        "TRUNCATE journal CASCADE",
+        "UPDATE journal SET actor = actor WHERE false",
+    ],
+)
+async def test_the_journal_is_append_only(office: Office, statement: str) -> None:
+    before = await office.rows("SELECT * FROM journal ORDER BY subject, position")
+    with pytest.raises(ExecutorError):
+        async with office.database.transaction() as conn:
+            await conn.execute(text(statement))
+    assert await office.rows("SELECT * FROM journal ORDER BY subject, position") == before
+
+
+async def test_a_second_live_operation_of_one_intent_key_is_refused(office: Office) -> None:
+    await office.claimed("4102")
+    renamed = "UPDATE operations SET intent_key = 'close:builtin:4101:1'"
+    assert await _refused_by(office, renamed) == "one_live_operation_an_intent_key"
+
+
+async def test_a_second_open_attempt_of_one_effect_is_refused(office: Office) -> None:
+    second = (
+        "INSERT INTO attempts (tenant_id, id, seq, status, operation_id, effect_id, number, epoch, "
+        "capability, provider, opened_at, deadline_at, conclude_at) "
+        "SELECT tenant_id, gen_random_uuid(), 1, status, operation_id, effect_id, 2, epoch, "
+        "capability, provider, opened_at, deadline_at, conclude_at FROM attempts"
+    )
+    assert await _refused_by(office, second) == "one_open_attempt_an_effect"
+
+
+async def test_a_second_live_approval_of_one_operation_is_refused(office: Office) -> None:
+    await office.claimed("4102")
+    second = (
+        "INSERT INTO approvals (tenant_id, id, seq, status, operation_id, digest, content_revision,"
+        " quorum, decide_within_seconds, use_within_seconds, opened_at) SELECT tenant_id, "
+        "gen_random_uuid(), 1, 'open', operation_id, digest, 1, 1, 1, 1, opened_at FROM approvals "
+        "WHERE status = 'granted'"
+    )
+    assert await _refused_by(office, second) == "one_live_approval_an_operation"

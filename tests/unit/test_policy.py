@@ -1,0 +1,65 @@
+"""The policy: who may do what, and a version that changes with every word of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from executor.domain.errors import InvalidContent
+from executor.domain.ids import PrincipalId
+from executor.domain.policy import Permission, policy_from
+from executor.domain.transition import Reason, Refused
+from tests.support.office import OTTO, RENE, RIKO, SAM, policy
+
+NO = Reason.NOT_PERMITTED
+MAY: dict[tuple[PrincipalId, Permission], Reason | None] = {
+    (RIKO, Permission.REQUEST): None,
+    (RIKO, Permission.APPROVE): None,
+    (RENE, Permission.REQUEST): NO,
+    (RENE, Permission.APPROVE): None,
+    (SAM, Permission.REQUEST): None,
+    (OTTO, Permission.REQUEST): NO,
+    (OTTO, Permission.APPROVE): NO,
+    (PrincipalId("slack:T0OTHER:U0REVIEWER"), Permission.APPROVE): Reason.OTHER_WORKSPACE,
+    (PrincipalId("U0REVIEWER"), Permission.APPROVE): NO,
+    (PrincipalId("policy:1"), Permission.APPROVE): NO,
+}
+
+
+@pytest.mark.parametrize(("who", "permission"), MAY)
+def test_permissions_are_exactly_those_named(who: PrincipalId, permission: Permission) -> None:
+    refused = policy().objection(who, permission)
+    assert (refused.reason if isinstance(refused, Refused) else None) is MAY[who, permission]
+
+
+def test_everyone_is_everyone_of_this_team_for_asking_only() -> None:
+    open_policy = policy(people={"requesters": "everyone", "approvers": ["U0REVIEWER"]})
+    assert open_policy.objection(OTTO, Permission.REQUEST) is None
+    assert open_policy.objection(OTTO, Permission.APPROVE) is not None
+    stranger = PrincipalId("slack:T0OTHER:U0OUTSIDER")
+    assert open_policy.objection(stranger, Permission.REQUEST) is not None
+
+
+def test_a_version_names_one_document() -> None:
+    assert policy().version == policy().version
+    assert policy().version != policy(approval={"quorum": 2}).version
+    assert policy_from(policy().as_document()) == policy()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"people": {"requesters": [], "approvers": []}}, "at least one approver"),
+        ({"people": {"requesters": [], "approvers": ["riko"]}}, "pattern"),
+        ({"approval": {"quorum": 4}}, "names only 3"),
+        ({"approval": {"quorum": 0}}, "greater than or equal to 1"),
+        ({"tenant": {"timezone": "Mars/Olympus"}}, "IANA"),
+        ({"run": {"max_stepz": 1}}, "Extra inputs"),
+        ({"email": {"from": ""}}, "at least 3"),
+    ],
+)
+def test_a_document_that_does_not_fit_is_refused_in_words(
+    changes: dict[str, object], words: str
+) -> None:
+    document = {**policy().as_document(), **changes}
+    with pytest.raises(InvalidContent, match=words):
+        policy_from(document)
