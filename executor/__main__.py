@@ -8,10 +8,10 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Mapping
 
 from executor.adapters.host_clock import SystemClock, mint_id
-from executor.adapters.mail.smtp import SmtpMail
-from executor.adapters.mail.smtp_url import parse_smtp_url
+from executor.adapters.mail.provider_choice import MailChoiceInvalid, mail_from
 from executor.adapters.models.scripted import ScriptedModel
 from executor.config import (
     ExecutorSettings,
@@ -67,7 +67,7 @@ def main() -> int:
 
 async def _run(settings: ExecutorSettings) -> None:
     policy = load_policy(settings.policy_path)
-    crew = _crew(settings)
+    crew = _crew(os.environ)
     owner = f"{socket.gethostname()}:{os.getpid()}:{mint_id().hex[-8:]}"
     async with installed_database(
         settings.database_url,
@@ -122,15 +122,11 @@ def _engine(settings: ExecutorSettings, database: Database, bell: Bell) -> Engin
     )
 
 
-def _crew(settings: ExecutorSettings) -> Crew:
+def _crew(environ: Mapping[str, str]) -> Crew:
     try:
-        server = parse_smtp_url(settings.smtp_url.get_secret_value())
-    except ValueError as error:
-        raise SettingsInvalid([str(error)]) from error
-    mail = SmtpMail(
-        server,
-        longest_request_seconds=settings.smtp_longest_request_seconds,
-    )
+        mail = mail_from(environ)
+    except MailChoiceInvalid as error:
+        raise SettingsInvalid(error.problems) from None
     return Crew(ScriptedModel(), mail, ClosureEmails())
 
 

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from executor.domain.lease import LeaseTerms
 from executor.domain.policy import Policy
 
 POLICY_HELP = "set SIGNOFF_POLICY to the path of your policy file (see the README, Settings)"
-SMTP_HELP = "set SMTP_URL to your mail server, for example smtp://user:password@mail.example:587?tls=required"
 
 
 class SettingsInvalid(Exception):
@@ -49,12 +48,8 @@ class Settings(BaseModel):
 
 
 class ExecutorSettings(Settings):
-    """What the worker process needs beside that. Durations are in seconds."""
+    """What the worker process needs beside that and its mail provider. Durations are in seconds."""
 
-    smtp_url: SecretStr = Field(alias="SMTP_URL")
-    smtp_longest_request_seconds: float = Field(
-        default=300.0, alias="SIGNOFF_SMTP_LONGEST_REQUEST_SECONDS", gt=0, le=3_600
-    )
     lease_ttl_seconds: float = Field(default=30.0, alias="SIGNOFF_LEASE_TTL_SECONDS", gt=0)
     lease_margin_seconds: float = Field(default=5.0, alias="SIGNOFF_LEASE_MARGIN_SECONDS", gt=0)
     heartbeat_seconds: float = Field(default=8.0, alias="SIGNOFF_HEARTBEAT_SECONDS", gt=0)
@@ -76,7 +71,7 @@ class ExecutorSettings(Settings):
         return self
 
 
-HELP: Mapping[str, str] = {"SIGNOFF_POLICY": POLICY_HELP, "SMTP_URL": SMTP_HELP}
+HELP: Mapping[str, str] = {"SIGNOFF_POLICY": POLICY_HELP}
 
 
 def executor_settings(environ: Mapping[str, str]) -> ExecutorSettings:

@@ -22,7 +22,8 @@ def up() -> None:
       SLACK_BOT_TOKEN        the app's Bot User OAuth Token
       SLACK_SIGNING_SECRET   the app's Signing Secret
       SIGNOFF_POLICY         path of the policy file (signoff policy example)
-      SMTP_URL               the mail server that closure emails leave by
+      SMTP_URL               the mail server that closure emails leave by; or
+                             RESEND_API_KEY, or POSTMARK_SERVER_TOKEN
       DATABASE_URL           PostgreSQL; without it, a private one in SIGNOFF_HOME
       SIGNOFF_HOST, SIGNOFF_PORT   where to listen (127.0.0.1:8080)
 
@@ -39,7 +40,7 @@ def _check(environ: dict[str, str]) -> None:
     Raises ``SettingsInvalid``, ``PolicyInvalid``, ``UnsupportedAddress``.
     """
     from bot.config import bot_settings
-    from executor.adapters.mail.smtp_url import parse_smtp_url
+    from executor.adapters.mail.provider_choice import MailChoiceInvalid, mail_from
     from executor.config import SettingsInvalid, executor_settings, load_policy
     from executor.store.address import asyncpg_dsn
 
@@ -50,15 +51,14 @@ def _check(environ: dict[str, str]) -> None:
     except SettingsInvalid as error:
         problems += error.problems
     try:
-        settings = executor_settings(environ)
-        policy_path = settings.policy_path
-        try:
-            parse_smtp_url(settings.smtp_url.get_secret_value())
-        except ValueError as error:
-            problems.append(str(error))
+        policy_path = executor_settings(environ).policy_path
     except SettingsInvalid as error:
         # What both need is named once.
         problems += [problem for problem in error.problems if problem not in problems]
+    try:
+        mail_from(environ)
+    except MailChoiceInvalid as error:
+        problems += error.problems
     if problems:
         raise SettingsInvalid(problems)
     assert policy_path is not None

@@ -199,6 +199,8 @@ class Exchanges:
         # honest one; cancellation is no Exception and passes.
         except Exception as error:
             return journey.ended_by(error, self._bound_seconds)
+        finally:
+            await journey.close()
         return journey.whole()
 
     def _transport(self) -> httpx2.AsyncHTTPTransport:
@@ -229,10 +231,13 @@ class _Journey:
         self._octets: list[bytes] = []
         self._length = 0
         self._complete = False
+        self._socket: Any = None
 
     async def observe(self, event: str, info: dict[str, Any]) -> None:
         """Hear of httpx2's steps; see its trace extension."""
-        if event.endswith("send_request_headers.started"):
+        if event == "connection.connect_tcp.complete":
+            self._socket = info["return_value"]
+        elif event.endswith("send_request_headers.started"):
             self._phase = Phase.REQUEST
         elif event.endswith("receive_response_headers.started"):
             self._phase = Phase.RESPONSE
@@ -253,6 +258,11 @@ class _Journey:
                 return
             self._octets.append(chunk)
         self._complete = True
+
+    async def close(self) -> None:
+        """Close what httpcore2 (2.16.2) leaves open when a TLS handshake is given up."""
+        if self._phase is Phase.CONNECT and self._socket is not None:
+            await self._socket.aclose()
 
     def whole(self) -> Ending:
         """Say how an exchange ended that nothing interrupted."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.adapters.mail.http_exchange import (
+from executor.adapters.http_exchange import (
     MOST_ANSWER_OCTETS,
     Answered,
     Ending,

@@ -126,10 +126,11 @@ def test_up_names_everything_that_is_missing_at_once_and_how_to_get_it() -> None
         ("SLACK_BOT_TOKEN", "OAuth & Permissions"),
         ("SLACK_SIGNING_SECRET", "Basic Information"),
         ("SIGNOFF_POLICY", "policy file"),
-        ("SMTP_URL", "smtp://"),
     ):
         assert result.stderr.count(f"{name} is missing") == 1
         assert remedy in result.stderr
+    for provider in ("SMTP_URL", "RESEND_API_KEY", "POSTMARK_SERVER_TOKEN"):
+        assert result.stderr.count(f"set {provider} to") == 1
 
 
 def test_up_names_what_is_wrong_and_never_repeats_a_secret(policy_file: Path) -> None:

@@ -15,17 +15,8 @@ from executor.engine.decisions import Recorded
 from executor.engine.desk import close_ticket
 from executor.engine.setup import activate_policy
 from tests.support.failpoints import Crashed, Trap
-from tests.support.office import (
-    RENE,
-    SAM,
-    TENANT,
-    Office,
-    applied,
-    closing,
-    not_applied,
-    policy,
-    unknown,
-)
+from tests.support.fake_mail import applied, not_applied, unknown
+from tests.support.office import RENE, SAM, TENANT, Office, closing, policy
 from tests.support.waiting import another_pool
 
 

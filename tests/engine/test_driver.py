@@ -16,8 +16,9 @@ from executor.engine.setup import activate_policy
 from executor.engine.sweeper import sweep
 from executor.engine.waking import wake
 from tests.support.failpoints import Crashed, Trap
+from tests.support.fake_mail import applied
 from tests.support.fake_model import FakeModel, calls, says
-from tests.support.office import Office, applied, policy
+from tests.support.office import Office, policy
 from tests.support.working import Working
 
 PROPOSAL: JsonObject = {

@@ -10,7 +10,8 @@ from executor.engine.reconciler import reconcile
 from executor.engine.sweeper import sweep
 from executor.store import operations
 from tests.support.failpoints import Gate
-from tests.support.office import Office, applied
+from tests.support.fake_mail import applied
+from tests.support.office import Office
 from tests.support.waiting import another_pool, until_blocked
 
 

@@ -13,7 +13,8 @@ from executor.engine.claims import ClaimedOperation
 from executor.engine.endings import Stopped
 from executor.engine.opening import NotOpened, Opened
 from executor.engine.report import Report, report
-from tests.support.office import TENANT, Office, applied, not_applied, unknown
+from tests.support.fake_mail import applied, not_applied, unknown
+from tests.support.office import TENANT, Office
 
 
 async def _opened_again(office: Office, operation: OperationId) -> tuple[ClaimedOperation, Opened]:

@@ -8,7 +8,8 @@ from executor.domain.approval import Vote
 from executor.engine.accept import Accepted
 from executor.engine.endings import Stopped
 from executor.engine.waking import wake
-from tests.support.office import SAM, Office, applied, closing, not_applied, unknown
+from tests.support.fake_mail import applied, not_applied, unknown
+from tests.support.office import SAM, Office, closing
 from tests.support.waiting import another_pool
 from tests.support.working import Working
 

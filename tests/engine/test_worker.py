@@ -18,8 +18,9 @@ from executor.engine.sweeper import sweep
 from executor.engine.worker import Worker, WorkerTerms
 from executor.store.database import Database
 from executor.store.wakeups import listening
+from tests.support.fake_mail import applied
 from tests.support.fake_model import FakeModel, calls, says
-from tests.support.office import Office, applied
+from tests.support.office import Office
 from tests.support.waiting import another_pool, until_true
 
 SHORT_LEASE = Durations(

@@ -9,7 +9,8 @@ from executor.engine.budget import Ask, Held, charge_alone, reserve
 from executor.engine.decisions import Recorded
 from executor.engine.report import Report, report
 from executor.engine.setup import activate_policy
-from tests.support.office import RENE, SAM, TENANT, Office, applied, not_applied, policy
+from tests.support.fake_mail import applied, not_applied
+from tests.support.office import RENE, SAM, TENANT, Office, policy
 
 
 async def test_the_second_vote_of_a_commit_sees_the_first(office: Office) -> None:

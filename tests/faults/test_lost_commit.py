@@ -17,7 +17,8 @@ from executor.engine.opening import LostLease, Opened
 from executor.engine.opening import read_back as read_back_opening
 from executor.engine.report import Report, report
 from executor.store.database import Database
-from tests.support.office import Office, applied
+from tests.support.fake_mail import applied
+from tests.support.office import Office
 from tests.support.tcp_proxy import TcpProxy, tcp_proxy
 
 

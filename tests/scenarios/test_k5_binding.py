@@ -20,8 +20,9 @@ from executor.engine.ports import ModelReply
 from executor.engine.presenting import due_cards, put_off
 from executor.engine.sweeper import sweep
 from executor.engine.waking import wake
+from tests.support.fake_mail import applied
 from tests.support.fake_model import FakeModel, calls, says
-from tests.support.office import OTTO, RENE, Office, applied, closing
+from tests.support.office import OTTO, RENE, Office, closing
 from tests.support.waiting import another_pool
 from tests.support.working import Working
 

@@ -12,7 +12,8 @@ from executor.engine.status import history, newest_runs, one_run
 from executor.engine.sweeper import sweep
 from executor.engine.waking import wake
 from tests.support.failpoints import Crashed, Gate, Trap
-from tests.support.office import TENANT, Office, applied, closing, unknown
+from tests.support.fake_mail import applied, unknown
+from tests.support.office import TENANT, Office, closing
 from tests.support.waiting import another_pool, until_blocked
 from tests.support.working import Working
 

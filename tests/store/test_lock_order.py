@@ -19,7 +19,8 @@ from executor.engine.budget import Ask, Held, charge_alone, reserve
 from executor.engine.endings import expire
 from executor.engine.report import Report, report
 from executor.store.database import Database
-from tests.support.office import TENANT, Office, applied, closing
+from tests.support.fake_mail import applied
+from tests.support.office import TENANT, Office, closing
 from tests.support.waiting import another_pool, until_blocked
 
 Act = Callable[[], Coroutine[Any, Any, object]]

@@ -6,22 +6,18 @@ with tickets, and short ways to walk an operation to any of its states.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import uuid
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
 
 from sqlalchemy import text
 
 from executor.adapters.host_clock import SystemClock, mint_id
 from executor.domain.approval import Vote
 from executor.domain.closing import ProposeClosing
-from executor.domain.effect import Capability, Outcome, OutcomeKind
-from executor.domain.email import EmailContent
-from executor.domain.frozen_email import freeze
+from executor.domain.effect import Outcome
 from executor.domain.identity import Identity
 from executor.domain.ids import (
     OperationId,
@@ -43,16 +39,16 @@ from executor.engine.endings import Stopped, cancel
 from executor.engine.engine import Durations, Engine
 from executor.engine.failpoint import Failpoints, Inert
 from executor.engine.opening import Opened, OpenResult, open_attempts
-from executor.engine.ports import OutgoingMail
 from executor.engine.presenting import Shown, begin_posting, due_cards, finish_drawing, present
 from executor.engine.report import Report, report
 from executor.engine.setup import activate_policy
 from executor.engine.start import Started, StartRequest, start
-from executor.engine.status import history
 from executor.store import clock, desk, tenants
 from executor.store.cards import SubjectKind
 from executor.store.database import Database
 from tests.support.clock import move_clock
+from tests.support.fake_mail import FakeMail
+from tests.support.reading import Reading
 
 TEAM = "T0TEAM1"
 TENANT = TenantId(TEAM)
@@ -87,55 +83,6 @@ def closing(ticket: str = "4101", **changes: object) -> ProposeClosing:
     return ProposeClosing.model_validate(fields | changes)
 
 
-class FakeMail:
-    """A mail provider in memory: scripted outcomes, a gate before each, and a count."""
-
-    provider = "smtp:test"
-    capability = Capability.OPAQUE
-    longest_request_seconds = 5.0
-    promise = "A test promises nothing."
-
-    def __init__(self) -> None:
-        self.sent: list[OutgoingMail] = []
-        self.outcomes: list[Outcome] = []
-        self.arrived = asyncio.Event()
-        self.gate: asyncio.Event | None = None
-
-    @property
-    def accepted(self) -> int:
-        """How many mails left."""
-        return len(self.sent)
-
-    def freeze(self, content: EmailContent, reference: str) -> bytes:
-        """Make the MIME message, as SMTP does."""
-        return freeze(content)
-
-    async def send(self, mail: OutgoingMail) -> Outcome:
-        """Take the mail, wait for the gate, and answer with the next scripted outcome."""
-        self.sent.append(mail)
-        self.arrived.set()
-        if self.gate is not None:
-            await self.gate.wait()
-        if self.outcomes:
-            return self.outcomes.pop(0)
-        return applied()
-
-
-def applied() -> Outcome:
-    """An outcome that proves that the mail was taken."""
-    return Outcome(OutcomeKind.APPLIED, {"provider": "test", "code": 250})
-
-
-def not_applied(*, retryable: bool) -> Outcome:
-    """An outcome that proves that nothing was sent."""
-    return Outcome(OutcomeKind.NOT_APPLIED, {"phase": "rcpt", "code": 450}, retryable=retryable)
-
-
-def unknown() -> Outcome:
-    """An outcome that proves nothing."""
-    return Outcome(OutcomeKind.UNKNOWN, {"phase": "content", "problem": "lost"})
-
-
 SHORT = Durations(
     lease=LeaseTerms(ttl_seconds=30.0, margin_seconds=5.0, heartbeat_seconds=5.0),
     first_byte_seconds=10.0,
@@ -145,11 +92,10 @@ SHORT = Durations(
 
 
 @dataclass
-class Office:
+class Office(Reading):
     """One tenant at work."""
 
-    database: Database
-    engine: Engine
+    tenant = TENANT
     mail: FakeMail
     emails: ClosureEmails
     claims: dict[RunId, ClaimedRun] = field(default_factory=dict)
@@ -406,27 +352,6 @@ class Office:
         """Walk to an operation that a worker holds."""
         return await self.claim_operation(await self.approved(ticket), owner)
 
-    async def status(self, operation: OperationId) -> str:
-        """Read where an operation stands."""
-        return await self.value(
-            "SELECT status FROM operations WHERE tenant_id = :t AND id = :id", operation
-        )
-
-    async def run_status(self, run_id: RunId) -> str:
-        """Read where a run stands."""
-        return await self.value("SELECT status FROM runs WHERE tenant_id = :t AND id = :id", run_id)
-
-    async def value(self, query: str, id_: uuid.UUID) -> str:
-        """Read one value by a query over ``:t`` and ``:id``."""
-        async with self.database.transaction() as conn:
-            found = await conn.execute(text(query), {"t": TENANT, "id": id_})
-            return str(found.scalar_one())
-
-    async def rows(self, query: str, **binds: object) -> list[tuple[Any, ...]]:
-        """Read rows by a query."""
-        async with self.database.transaction() as conn:
-            return [tuple(row) for row in await conn.execute(text(query), binds)]
-
     def colleague(
         self,
         database: Database | None = None,
@@ -458,13 +383,6 @@ class Office:
         )
         return await cancel(self.engine, TENANT, int(number), who)
 
-    async def run_of(self, operation: OperationId) -> RunId:
-        """Find the run that an operation belongs to."""
-        found = await self.value(
-            "SELECT run_id FROM operations WHERE tenant_id = :t AND id = :id", operation
-        )
-        return RunId(uuid.UUID(found))
-
     async def open_one(self, claimed: ClaimedOperation) -> OpenResult:
         """Open the next attempt of one claimed operation."""
         [result] = await self.open_all(claimed)
@@ -489,14 +407,3 @@ class Office:
             self.engine, [Report(claimed.claim.key, opened.attempt.id, outcome, actor)]
         )
         return status
-
-    async def reason(self, operation: OperationId) -> str:
-        """Read why an operation ended."""
-        return await self.value(
-            "SELECT reason FROM operations WHERE tenant_id = :t AND id = :id", operation
-        )
-
-    async def events(self, run_id: RunId) -> list[tuple[str, str, str | None]]:
-        """Read a run's journal as (event, actor, target)."""
-        entries = (await history(self.engine, TENANT, run_id)).journal
-        return [(entry.event, entry.actor, entry.target) for entry in entries]

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from executor.adapters.mail.http_exchange import Answered, Lost, NeverLeft, Phase
+from executor.adapters.http_exchange import Answered, Lost, NeverLeft, Phase
 from executor.domain.address import needs_smtputf8
 from executor.domain.effect import Outcome, OutcomeKind
 from executor.domain.email import EmailContent, Mailbox

@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from executor.adapters.mail.http_exchange import (
+from executor.adapters.http_exchange import (
     Answered,
     Exchanges,
     Lost,
