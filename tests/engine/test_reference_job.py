@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 
 from executor.adapters.models.scripted import ScriptedModel
-from executor.domain.ids import OperationId
 from executor.engine.driver import Crew
 from executor.engine.status import history, newest_runs
 from executor.engine.worker import Worker, WorkerTerms
 from executor.store.database import Database
 from executor.store.wakeups import Kind, listening
 from tests.support.office import RENE, TENANT, Office
+from tests.support.waiting import until_true
 
 
 async def test_a_ticket_is_closed_and_its_mail_sent_once(database: Database) -> None:
@@ -21,11 +21,11 @@ async def test_a_ticket_is_closed_and_its_mail_sent_once(database: Database) -> 
         worker = Worker(office.engine, crew, listener, "w1", WorkerTerms(poll_seconds=0.1))
         working = asyncio.create_task(worker.run())
         run_id = await office.start_run("close 4101")
-        async with asyncio.timeout(30):
-            operation = await _shown_operation(office)
-            await office.click(operation, RENE)
-            while await office.run_status(run_id) not in ("succeeded", "failed"):
-                await listener.wait(Kind.CARDS, 0.05)
+        await until_true(database, "SELECT count(*) = 1 FROM approvals")
+        await office.show()
+        [(operation,)] = await office.rows("SELECT id FROM operations")
+        await office.click(operation, RENE)
+        await until_true(database, "SELECT bool_and(ended_at IS NOT NULL) FROM runs")
         worker.stop()
         await working
     assert await office.status(operation) == "succeeded"
@@ -33,15 +33,3 @@ async def test_a_ticket_is_closed_and_its_mail_sent_once(database: Database) -> 
     [line] = await newest_runs(office.engine, TENANT)
     assert line.status == "succeeded"
     assert (await history(office.engine, TENANT, run_id)).broken is None
-
-
-async def _shown_operation(office: Office) -> OperationId:
-    while True:
-        await office.show()
-        found = await office.rows(
-            "SELECT o.id FROM operations o JOIN approvals a ON a.operation_id = o.id "
-            "WHERE a.presented_at IS NOT NULL"
-        )
-        if found:
-            return OperationId(found[0][0])
-        await asyncio.sleep(0.05)

@@ -357,13 +357,10 @@ class Office(Reading):
         database: Database | None = None,
         *,
         failpoints: Failpoints | None = None,
-        durations: Durations | None = None,
     ) -> Office:
         """Return another process's view of the same office: the same mailbox, another engine."""
         other = database or self.database
-        engine = Engine(
-            other, SystemClock(), mint_id, durations or self.engine.durations, failpoints or Inert()
-        )
+        engine = Engine(other, SystemClock(), mint_id, self.engine.durations, failpoints or Inert())
         return Office(other, engine, self.mail, self.emails)
 
     async def later_unseen(self, **by: float) -> None:
