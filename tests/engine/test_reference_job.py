@@ -9,7 +9,7 @@ from executor.engine.driver import Crew
 from executor.engine.status import history, newest_runs
 from executor.engine.worker import Worker, WorkerTerms
 from executor.store.database import Database
-from executor.store.wakeups import Kind, listening
+from executor.store.wakeups import listening
 from tests.support.office import RENE, TENANT, Office
 from tests.support.waiting import until_true
 
