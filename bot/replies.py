@@ -138,6 +138,11 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
             return "The language model could not be reached. Start a new run later."
         case Reason.MODEL_SILENT:
             return "The language model gave no usable answer. Start a new run."
+        case Reason.KEEPS_FAILING:
+            return (
+                "Whoever worked on it stopped again and again without getting on, so it was ended. "
+                "An operator has to look at the executor's log before it is started again."
+            )
         case Reason.QUEUE_FULL:
             return "Too many runs are waiting already. Try again when one of them has ended."
         case Reason.RUN_UNKNOWN:

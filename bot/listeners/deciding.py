@@ -21,13 +21,8 @@ from executor.domain.approval import Vote
 from executor.domain.errors import CommitUnknown, DatabaseUnavailable
 from executor.domain.ids import PrincipalId, TenantId
 from executor.domain.transition import Reason, Refused
-from executor.engine.decisions import (
-    Click,
-    ClickResult,
-    NotConfirmed,
-    decide_clicks,
-    read_back,
-)
+from executor.engine.click import Click, ClickResult, NotConfirmed
+from executor.engine.decisions import decide_clicks, read_back
 from executor.engine.eligibility import objection_to_deciding
 from executor.engine.engine import Engine
 from executor.engine.group import Group

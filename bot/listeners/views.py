@@ -17,7 +17,7 @@ from bot.view_origin import ViewOrigin
 from executor.domain.approval import Vote
 from executor.domain.errors import DatabaseUnavailable
 from executor.domain.transition import Reason, Refused
-from executor.engine.decisions import ClickResult, NotConfirmed
+from executor.engine.click import ClickResult, NotConfirmed
 
 _log = logging.getLogger(__name__)
 

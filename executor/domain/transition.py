@@ -84,6 +84,7 @@ class Reason(StrEnum):
     REPEATED_PROPOSAL = "repeated_proposal"
     MODEL_FAILED = "model_failed"
     MODEL_SILENT = "model_silent"
+    KEEPS_FAILING = "keeps_failing"
     QUEUE_FULL = "queue_full"
     RUN_UNKNOWN = "run_unknown"
     ALREADY_STARTED = "already_started"

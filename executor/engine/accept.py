@@ -32,7 +32,18 @@ from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.ports import MailPort
 from executor.engine.tool_results import proposal_result, refusal_result
-from executor.store import approvals, cards, desk, effects, journal, operations, runs, tenants
+from executor.store import (
+    approvals,
+    cards,
+    desk,
+    effects,
+    episodes,
+    journal,
+    operations,
+    proposals,
+    runs,
+    tenants,
+)
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 from executor.store.wakeups import Kind
@@ -76,7 +87,7 @@ class _Acceptance:
     minted: dict[str, operations.NewOperation] = field(default_factory=dict)
     new_effects: list[effects.NewEffect] = field(default_factory=list)
     new_approvals: list[approvals.NewApproval] = field(default_factory=list)
-    proposals: list[operations.Proposal] = field(default_factory=list)
+    proposals: list[proposals.Proposal] = field(default_factory=list)
     superseded: list[tuple[operations.OperationRow, Approval | None, operation.Event]] = field(
         default_factory=list
     )
@@ -143,11 +154,9 @@ async def lock_working_run(
 
 async def _keys(conn: Connection, tenant: TenantId, tickets: dict[str, Ticket]) -> dict[str, str]:
     """Name each ticket's closing in its current episode, counting a new one where it came back."""
-    episodes = await operations.lock_episodes(
-        conn, [(tenant, BUILTIN_DESK, ticket) for ticket in tickets]
-    )
+    counts = await episodes.lock(conn, [(tenant, BUILTIN_DESK, ticket) for ticket in tickets])
     keys = {}
-    for (_, desk_name, ticket_id), episode in episodes.items():
+    for (_, desk_name, ticket_id), episode in counts.items():
         ticket, number = tickets[ticket_id], episode.number
         came_back = (
             episode.closed_version is not None
@@ -156,7 +165,7 @@ async def _keys(conn: Connection, tenant: TenantId, tickets: dict[str, Ticket]) 
         )
         if came_back:
             number += 1
-            await operations.begin_episode(conn, (tenant, desk_name, ticket_id), number)
+            await episodes.begin(conn, (tenant, desk_name, ticket_id), number)
         keys[ticket_id] = close_key(desk_name, ticket_id, number)
     return keys
 
@@ -387,7 +396,7 @@ def _link(
     state: _Acceptance, row: runs.RunRow, item: Asked, operation_id: OperationId, *, linked: bool
 ) -> Accepted:
     state.proposals.append(
-        operations.Proposal(
+        proposals.Proposal(
             row.tenant_id, row.id, item.step, item.ordinal, operation_id, row.requester, linked
         )
     )
@@ -403,7 +412,7 @@ async def _apply(conn: Connection, state: _Acceptance, row: runs.RunRow, chain: 
         await effects.insert(conn, state.new_effects)
         await approvals.insert(conn, state.new_approvals, chain.now)
     if state.proposals:
-        await operations.record_proposals(conn, state.proposals, chain.now)
+        await proposals.record(conn, state.proposals, chain.now)
         touched = {(p.tenant_id, p.operation_id, SubjectKind.OPERATION) for p in state.proposals}
         await cards.want(conn, touched, chain.now)
     await journal.advance(conn, chain)

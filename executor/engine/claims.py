@@ -18,10 +18,15 @@ from executor.store import clock, journal, operations, runs
 
 @dataclass(frozen=True, slots=True)
 class ClaimedRun:
-    """A run that this worker holds."""
+    """A run that this worker holds.
+
+    ``takeovers`` counts how often in a row it was taken from a worker that recorded no step: what
+    kills its workers must not be driven for ever.
+    """
 
     key: tuple[TenantId, RunId]
     lease: Lease
+    takeovers: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,10 @@ async def claim_runs(engine: Engine, owner: str, most: int) -> list[ClaimedRun]:
         epochs = await runs.lease(conn, taken, owner=owner, until=until)
         await journal.advance(conn, chain)
     trusted = trust_from(asked, engine.durations.lease)
-    return [ClaimedRun(key, Lease(owner, epoch, trusted)) for key, epoch in epochs.items()]
+    return [
+        ClaimedRun(key, Lease(owner, epoch, trusted), takeovers)
+        for key, (epoch, takeovers) in epochs.items()
+    ]
 
 
 async def claim_operations(engine: Engine, owner: str, most: int) -> list[ClaimedOperation]:

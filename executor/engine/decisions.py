@@ -16,67 +16,22 @@ from executor.domain import approval, identity, operation
 from executor.domain.approval import Approval, Vote
 from executor.domain.errors import CommitUnknown
 from executor.domain.identity import Identity
-from executor.domain.ids import ApprovalId, OperationId, PrincipalId, TenantId
+from executor.domain.ids import ApprovalId, PrincipalId, TenantId
 from executor.domain.journal import Chain, JournalEntry
 from executor.domain.payloads import JsonObject, storable_text
 from executor.domain.policy import Permission, Policy
 from executor.domain.transition import Machine, NoChange, Reason, Refused, Transition
 from executor.engine import endings
+from executor.engine.click import Click, ClickResult, NotConfirmed, Recorded, answer
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
-from executor.store import approvals, cards, journal, operations, tenants
+from executor.store import approvals, cards, journal, operations, proposals, tenants
 from executor.store.cards import Notice, PostingOutcome, SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey, OperationRow
 from executor.store.wakeups import Kind
 
 LONGEST_NOTE = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class Click:
-    """One person's click. ``digest``, ``content_revision`` and ``nonce`` name what was shown.
-
-    ``channel`` and ``message_ts`` are where the click happened; ``request_hash`` is the SHA-256 of
-    the signed request. ``notice`` is what private answers need: the channel and the Slack user id.
-    """
-
-    tenant_id: TenantId
-    operation_id: OperationId
-    approval_id: ApprovalId
-    digest: bytes
-    content_revision: int
-    nonce: UUID
-    principal: PrincipalId
-    vote: Vote
-    note: str
-    channel: str
-    message_ts: str
-    request_hash: bytes
-    user_id: str
-
-    @property
-    def key(self) -> OperationKey:
-        """The operation that was clicked."""
-        return self.tenant_id, self.operation_id
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """The vote is stored; ``granted`` or ``denied`` say whether it decided the approval."""
-
-    vote: Vote
-    votes: int
-    quorum: int
-    decided: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NotConfirmed:
-    """COMMIT was sent and its answer lost, and reading back did not help: the card will show it."""
-
-
-ClickResult = Recorded | NoChange | Refused | NotConfirmed
 
 
 @dataclass(slots=True)
@@ -109,7 +64,7 @@ async def decide_clicks(engine: Engine, clicks: Sequence[Click]) -> list[ClickRe
         )
         policies = await tenants.share_policies(conn, {c.tenant_id for c in clicks})
         fold = await _lock(conn, clicks)
-        asked = await operations.requesters(conn, list(fold.rows))
+        asked = await proposals.requesters_of(conn, list(fold.rows))
         people = await tenants.read_identities(conn, {(c.tenant_id, c.principal) for c in clicks})
         chain = await endings.lock_cards_and_chain(conn, list(fold.rows.values()))
         fold.places = await cards.lock(conn, [c.key for c in clicks])
@@ -130,7 +85,12 @@ async def decide_clicks(engine: Engine, clicks: Sequence[Click]) -> list[ClickRe
                 chain,
             )
             results.append(result)
-            _answer(engine, click, result, fold)
+            row = fold.rows.get(click.key)
+            said = answer(result, row.number if row is not None else None)
+            if said is not None:
+                fold.notices.append(
+                    Notice(click.tenant_id, engine.mint(), click.channel, click.user_id, said)
+                )
         await _apply(conn, fold, chain)
     engine.ring(Kind.WORK)
     engine.ring(Kind.CARDS)
@@ -385,37 +345,6 @@ def _who_decided(consent: Approval) -> JsonObject:
     """Name who decided, for the sentence that the late clicker reads."""
     wanted = Vote.REJECT if consent.status is approval.ApprovalStatus.DENIED else Vote.APPROVE
     return {"by": [principal for principal, vote in consent.votes if vote is wanted]}
-
-
-def _answer(engine: Engine, click: Click, result: ClickResult, fold: _Fold) -> None:
-    """Queue the private answer in the decision's own commit; the bot makes the sentence."""
-    answer: dict[str, JsonObject | str | int | None]
-    match result:
-        case Recorded():
-            answer = {
-                "kind": "recorded",
-                "vote": result.vote.value,
-                "votes": result.votes,
-                "quorum": result.quorum,
-            }
-        case Refused():
-            answer = {
-                "kind": "refused",
-                "reason": result.reason.value,
-                "detail": result.detail,
-            }
-        case NoChange():
-            answer = {
-                "kind": "unchanged",
-                "reason": (result.reason or Reason.ALREADY_VOTED).value,
-            }
-        case NotConfirmed():
-            return
-    row = fold.rows.get(click.key)
-    answer["operation"] = row.number if row is not None else None
-    fold.notices.append(
-        Notice(click.tenant_id, engine.mint(), click.channel, click.user_id, answer)
-    )
 
 
 async def _apply(conn: Connection, fold: _Fold, chain: Chain) -> None:

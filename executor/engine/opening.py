@@ -26,7 +26,7 @@ from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.ports import MailPort
 from executor.engine.revalidation import World
-from executor.store import approvals, cards, desk, effects, journal, operations, tenants
+from executor.store import approvals, cards, desk, effects, episodes, journal, operations, tenants
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey, OperationRow
@@ -75,7 +75,7 @@ class _Plan:
     """What one transaction will write."""
 
     closings: list[desk.Closing] = field(default_factory=list)
-    closes: list[tuple[operations.TicketKey, int]] = field(default_factory=list)
+    closes: list[tuple[episodes.TicketKey, int]] = field(default_factory=list)
     effect_moves: list[effects.EffectMove] = field(default_factory=list)
     attempts: list[effects.NewAttempt] = field(default_factory=list)
     approval_moves: list[approvals.ApprovalMove] = field(default_factory=list)
@@ -358,7 +358,7 @@ async def _apply(conn: Connection, plan: _Plan, world: World) -> None:
     versions = await desk.close_tickets(conn, plan.closings, chain.now)
     for closing, version in zip(plan.closings, versions, strict=True):
         assert version == closing.version + 1, "the ticket is locked and its version was compared"
-    await operations.record_closes(conn, plan.closes)
+    await episodes.record_closes(conn, plan.closes)
     await endings.end_unopened(conn, plan.stale, "executor", chain)
     await approvals.move(conn, plan.approval_moves)
     await effects.move(conn, plan.effect_moves)

@@ -198,6 +198,7 @@ async def give_up_posting(
 async def finish_drawing(engine: Engine, card: ClaimedCard, shown: Shown) -> None:
     """Record that a card shows its record as of the revision that it was claimed for."""
     async with engine.committing(Commit.FINISH_DRAWING) as conn:
+        await cards.lock(conn, [card.key])
         now = await clock.now(conn)
         await cards.keep_view(conn, card.tenant_id, shown.view_digest, shown.blocks, now)
         await cards.finish(

@@ -23,7 +23,7 @@ from executor.engine.card_record import (
     VoteRecord,
 )
 from executor.engine.promises import promise
-from executor.store import approvals, card_records, desk, operations, runs
+from executor.store import approvals, card_records, desk, operations, proposals, runs
 from executor.store.card_records import AnyRow
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
@@ -46,7 +46,7 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
     assert row is not None, "a card's operation exists"
     intent = json.loads(row.intent)
     key = (tenant, id_)
-    asked = (await operations.requesters(conn, [key])).get(key, [])
+    asked = (await proposals.requesters_of(conn, [key])).get(key, [])
     votes = await approvals.votes_of(conn, tenant, ApprovalId(row.approval_id))
     ticket = await desk.read_ticket(conn, tenant, row.ticket_id)
     return OperationRecord(

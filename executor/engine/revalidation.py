@@ -23,7 +23,7 @@ from executor.domain.ticket import Ticket, TicketStatus
 from executor.domain.transition import Reason, Refused
 from executor.engine import endings
 from executor.engine.ports import MailPort
-from executor.store import approvals, desk, effects, operations, runs, tenants
+from executor.store import approvals, desk, effects, operations, proposals, runs, tenants
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey, OperationRow
 
@@ -64,7 +64,7 @@ async def lock_world(conn: Connection, keys: Sequence[OperationKey]) -> World:
     consents = await approvals.lock(conn, list(rows))
     parts = await effects.of_operations(conn, list(rows))
     tries = await effects.attempts_of(conn, list(rows))
-    asked = await operations.requesters(conn, list(rows))
+    asked = await proposals.requesters_of(conn, list(rows))
     voters = {
         (key[0], principal)
         for key, consent in consents.items()

@@ -18,7 +18,7 @@ from executor.engine import endings
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.group import together_or_apart
-from executor.store import journal, operations, runs
+from executor.store import journal, operations, proposals, runs
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey
 from executor.store.wakeups import Kind
@@ -42,7 +42,7 @@ async def wake(engine: Engine) -> int:
 
 async def _wake(engine: Engine, ended: Sequence[OperationKey]) -> None:
     async with engine.committing(Commit.WAKE) as conn:
-        keys = await operations.waiting_runs(conn, ended)
+        keys = await proposals.waiting_runs(conn, ended)
         locked = await endings.lock_run_with_operations(conn, keys, also=ended)
         chain = await locked.chain(conn)
         for key, row in locked.runs.items():
@@ -56,7 +56,7 @@ async def _wake(engine: Engine, ended: Sequence[OperationKey]) -> None:
 
 async def _still_waits(conn: Connection, key: endings.RunKey) -> bool:
     """Say whether anything that the run proposed is still pending; read under the run's lock."""
-    return any(p.status in RUN_WAITS_FOR for p in await operations.proposals_of(conn, key))
+    return any(p.status in RUN_WAITS_FOR for p in await proposals.of_run(conn, key))
 
 
 async def _settle(conn: Connection, locked: endings.Locked, row: runs.RunRow, chain: Chain) -> None:

@@ -19,8 +19,9 @@ from executor.domain.errors import (
     ExecutorError,
     StaleEpoch,
 )
+from executor.domain.transition import Reason
 from executor.engine.claims import ClaimedOperation, ClaimedRun, claim_operations, claim_runs
-from executor.engine.driver import Crew, drive
+from executor.engine.driver import Crew, drive, give_up
 from executor.engine.engine import Engine
 from executor.engine.executing import execute, openings
 from executor.engine.leases import operation_keeper, run_keeper
@@ -36,6 +37,7 @@ class WorkerTerms:
 
     most_runs: int = 32
     most_operations: int = 64
+    most_takeovers: int = 8
     grace_seconds: float = 20.0
     poll_seconds: float = 5.0
 
@@ -121,6 +123,9 @@ class Worker:
 
     async def _drive(self, claimed: ClaimedRun) -> None:
         keeper = run_keeper(self._engine, claimed.key, claimed.lease)
+        if claimed.takeovers >= self._terms.most_takeovers:
+            await give_up(self._engine, claimed.key, keeper, Reason.KEEPS_FAILING)
+            return
         await drive(self._engine, self._crew, claimed.key, keeper, self._stop)
 
     async def _wait_for_news(self) -> None:

@@ -164,8 +164,9 @@ async def lease(
     *,
     owner: str,
     until: datetime,
-) -> dict[tuple[TenantId, RunId], int]:
-    """Give locked runs to ``owner`` and return their new epochs.
+) -> dict[tuple[TenantId, RunId], tuple[int, int]]:
+    """Give locked runs to ``owner``; returns their new epochs, and how often in a row they were
+    taken over from somebody who recorded nothing.
 
     An entry comes with each run that was not running yet.
     """
@@ -180,7 +181,9 @@ async def lease(
         until=until,
         entries=as_rows(entry for _, entry in rows if entry is not None),
     )
-    epochs = {(TenantId(t.tenant_id), RunId(t.id)): int(t.lease_epoch) for t in taken}
+    epochs = {
+        (TenantId(t.tenant_id), RunId(t.id)): (int(t.lease_epoch), int(t.takeovers)) for t in taken
+    }
     if len(epochs) != len(rows):
         raise LostRace("lease_runs", len(rows) - len(epochs))
     return epochs

@@ -11,7 +11,7 @@ from executor.domain.errors import DuplicateKey, StaleEpoch
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import Reason, Refused
 from executor.engine.accept import Accepted, AcceptResult, Answered
-from executor.engine.decisions import Recorded
+from executor.engine.click import Recorded
 from executor.engine.desk import close_ticket
 from executor.engine.setup import activate_policy
 from tests.support.failpoints import Crashed, Trap

@@ -12,7 +12,8 @@ from executor.adapters.host_clock import mint_id
 from executor.domain.approval import Vote
 from executor.domain.ids import ApprovalId, OperationId, TenantId
 from executor.domain.transition import NoChange, Reason, Refused
-from executor.engine.decisions import ClickResult, NotConfirmed, Recorded, read_back
+from executor.engine.click import ClickResult, NotConfirmed, Recorded
+from executor.engine.decisions import read_back
 from executor.engine.presenting import Shown, begin_posting, due_cards
 from executor.engine.setup import activate_policy
 from tests.support.office import CHANNEL, OTTO, RENE, RIKO, SAM, Office, policy

@@ -6,7 +6,7 @@ from executor.domain.approval import Vote
 from executor.domain.budget import Settle
 from executor.domain.transition import NoChange, Reason, Refused
 from executor.engine.budget import Ask, Held, charge_alone, reserve
-from executor.engine.decisions import Recorded
+from executor.engine.click import Recorded
 from executor.engine.report import Report, report
 from executor.engine.setup import activate_policy
 from tests.support.fake_mail import applied, not_applied

@@ -10,7 +10,8 @@ from sqlalchemy import text
 
 from executor.domain.errors import CommitUnknown, Corrupt, DatabaseUnavailable, LostRace
 from executor.domain.transition import NoChange, Reason
-from executor.engine.decisions import Click, ClickResult, Recorded, decide_clicks
+from executor.engine.click import Click, ClickResult, Recorded
+from executor.engine.decisions import decide_clicks
 from executor.engine.group import Group, together_or_apart
 from tests.support.failpoints import Gate
 from tests.support.office import RENE, Office

@@ -10,7 +10,8 @@ from executor.domain.approval import Vote
 from executor.domain.errors import CommitUnknown
 from executor.domain.transition import NoChange, Reason
 from executor.engine.claims import ClaimedOperation
-from executor.engine.decisions import NotConfirmed, Recorded, read_back
+from executor.engine.click import NotConfirmed, Recorded
+from executor.engine.decisions import read_back
 from executor.engine.executing import execute, openings
 from executor.engine.leases import operation_keeper
 from executor.engine.opening import LostLease, Opened

@@ -14,7 +14,7 @@ from executor.domain.errors import ForbiddenByDatabase
 from executor.domain.ids import OperationId
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import NoChange, Reason, Refused
-from executor.engine.decisions import Recorded
+from executor.engine.click import Recorded
 from executor.engine.opening import Opened
 from executor.engine.ports import ModelReply
 from executor.engine.presenting import due_cards, put_off

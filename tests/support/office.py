@@ -32,8 +32,9 @@ from executor.domain.policy import Policy
 from executor.domain.transition import Refused
 from executor.engine.accept import Accepted, AcceptResult, Asked, accept
 from executor.engine.claims import ClaimedOperation, ClaimedRun, claim_operations, claim_runs
+from executor.engine.click import Click, ClickResult
 from executor.engine.closure_email import ClosureEmails
-from executor.engine.decisions import Click, ClickResult, decide_clicks
+from executor.engine.decisions import decide_clicks
 from executor.engine.desk import write_as_customer
 from executor.engine.endings import Stopped, cancel
 from executor.engine.engine import Durations, Engine

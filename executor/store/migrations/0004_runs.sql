@@ -19,6 +19,7 @@ CREATE TABLE runs (
     lease_owner    text,
     lease_epoch    bigint NOT NULL DEFAULT 0,
     lease_until    timestamptz,
+    takeovers      integer NOT NULL DEFAULT 0,
     created_at     timestamptz NOT NULL,
     deadline_at    timestamptz NOT NULL,
     ended_at       timestamptz,
@@ -32,6 +33,7 @@ CREATE TABLE runs (
     CONSTRAINT an_ended_run_says_why CHECK (ended_at IS NULL OR reason IS NOT NULL),
     CONSTRAINT an_ended_run_is_not_due CHECK (ended_at IS NULL OR due_at IS NULL),
     CONSTRAINT only_a_running_run_is_leased CHECK (lease_owner IS NULL OR status = 'running'),
+    CONSTRAINT takeovers_are_counted_from_zero CHECK (takeovers >= 0),
     CONSTRAINT a_lease_has_an_owner_and_an_end CHECK ((lease_owner IS NULL) = (lease_until IS NULL)),
     CONSTRAINT a_run_stands_where_its_journal_ends
         FOREIGN KEY (tenant_id, machine, id, seq, status)

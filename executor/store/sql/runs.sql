@@ -58,17 +58,18 @@ WITH taken AS (
 ), leased AS (
     UPDATE runs r
     SET status = 'running', seq = t.seq, lease_owner = :owner, lease_epoch = r.lease_epoch + 1,
-        lease_until = :until, due_at = :until
+        lease_until = :until, due_at = :until,
+        takeovers = r.takeovers + CASE WHEN r.lease_owner IS NULL THEN 0 ELSE 1 END
     FROM taken t
     WHERE r.tenant_id = t.tenant_id AND r.id = t.id AND r.status = t.source
-    RETURNING r.tenant_id, r.id, r.lease_epoch
+    RETURNING r.tenant_id, r.id, r.lease_epoch, r.takeovers
 ), written AS (
     INSERT INTO journal (tenant_id, subject, position, machine, entity_id, seq, source, target,
                          event, actor, detail, recorded_at, previous_hash, hash)
     SELECT e.* FROM journal_entries(CAST(:entries AS jsonb)) AS e
     JOIN leased l ON l.tenant_id = e.tenant_id AND l.id = e.entity_id
 )
-SELECT tenant_id, id, lease_epoch FROM leased;
+SELECT tenant_id, id, lease_epoch, takeovers FROM leased;
 
 -- name: move_runs
 -- Move runs where they still are in their source; a move always ends the lease.
@@ -136,9 +137,14 @@ SELECT id, number, status, goal, requester, reason, summary, created_at, ended_a
 FROM runs WHERE tenant_id = :tenant AND id = :id;
 
 -- name: insert_step
--- Record one turn of a run; the same number again is refused by the key.
-INSERT INTO steps (tenant_id, run_id, number, kind, answers_step, answers_ordinal, content, recorded_at)
-VALUES (:tenant, :run, :number, :kind, :answers_step, :answers_ordinal, CAST(:content AS jsonb), :now);
+-- Record one turn of a run, which shows that it gets on; the same number again is refused by the key.
+WITH recorded AS (
+    INSERT INTO steps (tenant_id, run_id, number, kind, answers_step, answers_ordinal, content,
+                       recorded_at)
+    VALUES (:tenant, :run, :number, :kind, :answers_step, :answers_ordinal, CAST(:content AS jsonb),
+            :now)
+)
+UPDATE runs SET takeovers = 0 WHERE tenant_id = :tenant AND id = :run AND takeovers > 0;
 
 -- name: read_steps
 -- Read a run's recorded turns in order.
