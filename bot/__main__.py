@@ -15,9 +15,12 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.application import Bot, News, WrongWorkspace, installation_of
 from bot.cards import CardPainter, card_environment
 from bot.config import BotSettings, bot_settings
+from bot.ingress.webhooks import Webhook
 from bot.redaction import redact_root
 from bot.slack_answers import LOST_CALL, trouble
 from executor.adapters.host_clock import SystemClock, mint_id
+from executor.adapters.mail.postmark_webhook import WebhookCredential, read_postmark_webhook
+from executor.adapters.mail.resend_webhook import read_resend_webhook, signing_key
 from executor.config import PolicyInvalid, SettingsInvalid, load_policy
 from executor.domain.errors import ExecutorError
 from executor.engine.engine import Bell, Durations, Engine
@@ -76,6 +79,8 @@ def _set_up_log(settings: BotSettings) -> None:
         [
             settings.slack_bot_token.get_secret_value(),
             *(secret.decode() for secret in settings.signing_secrets),
+            *(secret.get_secret_value() for secret in settings.resend_webhook_secrets),
+            *(word.get_secret_value() for _, word in settings.postmark_webhook_credentials),
         ]
     )
 
@@ -126,6 +131,7 @@ async def _run(settings: BotSettings) -> None:
                 signing_secrets=settings.signing_secrets,
                 painter=CardPainter(card_environment()),
                 news=_news(listener),
+                webhooks=_webhooks(settings),
             )
             await _serve(settings, bot, bell, stop)
     _log.info("the bot has stopped")
@@ -162,6 +168,29 @@ def _news(listener: Listener) -> News:
         inbox=partial(listener.wait, Kind.INBOX),
         is_listening=lambda: listener.is_listening,
     )
+
+
+def _webhooks(settings: BotSettings) -> list[Webhook]:
+    """Open a door for each provider whose webhooks can be verified."""
+    doors = []
+    if settings.resend_webhook_secrets:
+        keys = [signing_key(secret) for secret in settings.resend_webhook_secrets]
+        doors.append(
+            Webhook(
+                "resend",
+                lambda body, headers, now: read_resend_webhook(
+                    body, headers, keys, now.timestamp()
+                ),
+            )
+        )
+    if settings.postmark_webhook_credentials:
+        known = [WebhookCredential(*pair) for pair in settings.postmark_webhook_credentials]
+        doors.append(
+            Webhook(
+                "postmark", lambda body, headers, _: read_postmark_webhook(body, headers, known)
+            )
+        )
+    return doors
 
 
 if __name__ == "__main__":

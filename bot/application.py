@@ -25,11 +25,13 @@ from bot.identity import IdentityWatch, Wait
 from bot.inbox import Inbox
 from bot.ingress.counts import Counts
 from bot.ingress.handler import PATH, Ingress
+from bot.ingress.webhooks import Webhook, Webhooks
 from bot.kept_work import KeptWork
 from bot.listeners.clicks import Clicks
 from bot.listeners.commands import Commands
 from bot.listeners.deciding import Deciding
 from bot.listeners.registration import register
+from bot.listeners.settling import Settling
 from bot.listeners.views import Views
 from bot.notice_delivery import NoticeDelivery
 from bot.whisper import Whisperer
@@ -95,6 +97,7 @@ class Bot:
         painter: CardPainter,
         news: News,
         delivery: CardDelivery | None = None,
+        webhooks: Sequence[Webhook] = (),
     ) -> None:
         tenant = policy.tenant_id
         self.counts = Counts()
@@ -103,9 +106,12 @@ class Bot:
         whisperer = Whisperer(client, self._kept)
         self._deciding = Deciding(engine, tenant, people, whisperer, self._kept)
         bolt = _bolt(client.base_url, token, installation)
+        clicks = Clicks(engine, self._deciding, painter, client, whisperer)
+        self._settling = Settling(engine, tenant, people, whisperer, self._kept, clicks.outdated)
         register(
             bolt,
-            Clicks(engine, self._deciding, painter, client, whisperer),
+            clicks,
+            self._settling,
             Views(self._deciding),
             Commands(engine, tenant, people, self._kept),
         )
@@ -118,7 +124,15 @@ class Bot:
             counts=self.counts,
             kept=self._kept,
         )
-        self._health = Health(engine, self.counts, news.is_listening)
+        self._webhooks = {
+            webhook.path: Webhooks(engine, tenant, webhook, self._kept) for webhook in webhooks
+        }
+        self._health = Health(
+            engine,
+            self.counts,
+            news.is_listening,
+            {webhook.provider: webhook.counts for webhook in webhooks},
+        )
         cards = delivery or CardDelivery(engine, client, painter, policy.slack.channel)
         notices = NoticeDelivery(engine, client)
         inbox = Inbox(engine, tenant, installation.bot_user, people, whisperer)
@@ -143,6 +157,8 @@ class Bot:
         """Make what answers over HTTP."""
         app = web.Application(middlewares=[_fixed_texts])
         app.router.add_post(PATH, self._ingress.handle)
+        for path, webhook in self._webhooks.items():
+            app.router.add_post(path, webhook.handle)
         app.router.add_get("/healthz", self._health.healthz)
         app.router.add_get("/readyz", self._health.readyz)
         return app
@@ -156,6 +172,7 @@ class Bot:
     async def close(self) -> None:
         """Answer what is in hand; call it when nothing is accepted any more."""
         await self._deciding.idle()
+        await self._settling.idle()
         await self._kept.close()
 
 

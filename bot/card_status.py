@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import assert_never
 
+from bot.card_doubt import doubt_of, words_of
 from bot.card_parts import (
     Item,
     Literal,
@@ -70,6 +71,7 @@ def status_of(record: OperationRecord) -> tuple[Item, ...]:
             return (
                 _headline("Being carried out", _approvers(record)),
                 paragraph("It can no longer be stopped. ", *_effects(record)),
+                *words_of(record),
                 *_evidence(record),
             )
         case OperationStatus.SUCCEEDED:
@@ -192,6 +194,7 @@ def _succeeded(record: OperationRecord) -> tuple[Item, ...]:
     return (
         _headline("Done", _approvers(record)),
         Paragraph((*when, *_effects(record))),
+        *words_of(record),
         *_evidence(record),
     )
 
@@ -208,6 +211,7 @@ def _partial(record: OperationRecord) -> tuple[Item, ...]:
     return (
         _headline(title, _approvers(record)),
         paragraph(*_effects(record), _because(record), next_step),
+        *words_of(record),
         *_evidence(record),
     )
 
@@ -220,12 +224,24 @@ def _unknown(record: OperationRecord) -> tuple[Item, ...]:
             _because(record),
             _how_it_is_settled(record),
         ),
+        *doubt_of(record),
+        *words_of(record),
         *_evidence(record),
     )
 
 
 def _how_it_is_settled(record: OperationRecord) -> str:
     """Say who finds out, as far as the providers of the effects in doubt allow."""
+    if record.doubt is not None:
+        warning = (
+            " Sending it again can mean a second email, if the first one arrives after all."
+            if record.doubt.may_send_again
+            else ""
+        )
+        return (
+            "Nothing is sent again by itself. "
+            f"A person has to look whether it arrived, and say below what happened.{warning}"
+        )
     doubtful = {e.capability for e in record.effects if e.status is EffectStatus.UNKNOWN}
     if doubtful == {Capability.KEYED}:
         return (

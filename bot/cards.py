@@ -22,6 +22,7 @@ from bot.card_parts import length
 from bot.card_run import run_view
 from bot.card_status import moved_on
 from bot.replies import operation_state, run_state
+from bot.settle_value import SettleValue
 from executor.domain.approval import ApprovalStatus
 from executor.domain.ids import operation_label, run_label
 from executor.domain.operation import OperationStatus
@@ -136,11 +137,13 @@ class CardPainter:
         """Draw an operation in full or, where that cannot fit, shortened; say which it was."""
         open_, approvable = _is_open(record), _may_approve(record)
         view = content(record)
-        buttons = ["approve"] * approvable + ["reject"] * open_
+        settle = settle_buttons(record)
+        buttons = ["approve"] * approvable + ["reject"] * open_ + settle
+        value = settle_value(record) if settle else value
         blocks = self._render_operation(view, value, buttons, "")
         if text_length(blocks) <= MOST_TEXT:
             return blocks, True
-        buttons = ["review"] * open_ + ["reject"] * open_
+        buttons = ["review"] * open_ + ["reject"] * open_ + settle
         note = _TOO_LONG_FOR_A_CARD if approvable else ""
         bare = shortened(record, view, 0)
         room = MOST_TEXT - text_length(self._render_operation(bare, value, buttons, note))
@@ -163,6 +166,20 @@ class CardPainter:
 def button_value(record: OperationRecord, nonce: UUID) -> ButtonValue:
     """Name what a click on this record's card decides."""
     return ButtonValue(record.approval.id, record.id, record.content_revision, record.digest, nonce)
+
+
+def settle_buttons(record: OperationRecord) -> list[str]:
+    """Name the words that a person may give about this record; send again only where it counts."""
+    if record.doubt is None:
+        return []
+    again = ["settle_send_again"] * record.doubt.may_send_again
+    return ["settle_sent", "settle_not_sent", *again, "settle_leave"]
+
+
+def settle_value(record: OperationRecord) -> str:
+    """Name what a word on this record's card is about."""
+    assert record.doubt is not None
+    return SettleValue(record.id, record.doubt.attempt_id).encode()
 
 
 def _is_open(record: OperationRecord) -> bool:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import click
 
 from bot.commands.demo import demo
+from bot.commands.doubt import doubt
+from bot.commands.explain import explain
 from bot.commands.manifest import manifest
 from bot.commands.migrate import migrate
 from bot.commands.policy import policy
@@ -47,7 +49,7 @@ def main() -> None:
     """
 
 
-for _command in (demo, up, migrate, manifest, policy, tickets):
+for _command in (demo, up, migrate, manifest, policy, tickets, doubt, explain):
     main.add_command(_command)
 
 

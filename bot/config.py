@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
@@ -20,7 +21,16 @@ HELP: Mapping[str, str] = {
         "copy the Signing Secret from Basic Information on api.slack.com/apps; while it is being "
         "changed, write the new and the old one with a comma between"
     ),
+    "SIGNOFF_RESEND_WEBHOOK_SECRET": (
+        "copy the Signing Secret (whsec_…) of the webhook at resend.com/webhooks; while it is "
+        "being changed, write the new and the old one with a comma between"
+    ),
+    "SIGNOFF_POSTMARK_WEBHOOK_CREDENTIAL": (
+        "write user:password as they stand in the webhook's URL at Postmark; while they are being "
+        "changed, write the new and the old pair with a comma between"
+    ),
 }
+_RESEND_SECRET = re.compile(r"whsec_(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
 class BotSettings(Settings):
@@ -29,6 +39,12 @@ class BotSettings(Settings):
     slack_bot_token: SecretStr = Field(alias="SLACK_BOT_TOKEN", min_length=1)
     slack_signing_secret: SecretStr = Field(alias="SLACK_SIGNING_SECRET")
     slack_api_url: str = Field(default=SLACK_API_URL, alias="SLACK_API_URL", pattern=r"^https?://")
+    resend_webhook_secret: SecretStr | None = Field(
+        default=None, alias="SIGNOFF_RESEND_WEBHOOK_SECRET"
+    )
+    postmark_webhook_credential: SecretStr | None = Field(
+        default=None, alias="SIGNOFF_POSTMARK_WEBHOOK_CREDENTIAL"
+    )
     host: str = Field(default="127.0.0.1", alias="SIGNOFF_HOST", min_length=1)
     outbox_lease_seconds: float = Field(
         default=30.0, alias="SIGNOFF_OUTBOX_LEASE_SECONDS", gt=0, le=600
@@ -38,15 +54,41 @@ class BotSettings(Settings):
     @field_validator("slack_signing_secret")
     @classmethod
     def _somebody_can_sign(cls, value: SecretStr) -> SecretStr:
-        if not any(part.strip() for part in value.get_secret_value().split(",")):
+        if not _parts(value):
             raise ValueError("is empty, so nothing could be verified")
+        return value
+
+    @field_validator("resend_webhook_secret")
+    @classmethod
+    def _resend_can_sign(cls, value: SecretStr) -> SecretStr:
+        parts = _parts(value)
+        if not parts or not all(_RESEND_SECRET.fullmatch(p) and p != "whsec_" for p in parts):
+            raise ValueError("is not whsec_ and base64, so nothing could be verified")
+        return value
+
+    @field_validator("postmark_webhook_credential")
+    @classmethod
+    def _postmark_can_log_in(cls, value: SecretStr) -> SecretStr:
+        pairs = [part.partition(":") for part in _parts(value)]
+        if not pairs or not all(user and password for user, _, password in pairs):
+            raise ValueError("is not user:password, so nothing could be verified")
         return value
 
     @property
     def signing_secrets(self) -> tuple[bytes, ...]:
         """The secrets that requests may be signed with: one, or two while it is being changed."""
-        parts = self.slack_signing_secret.get_secret_value().split(",")
-        return tuple(part.strip().encode() for part in parts if part.strip())
+        return tuple(part.encode() for part in _parts(self.slack_signing_secret))
+
+    @property
+    def resend_webhook_secrets(self) -> tuple[SecretStr, ...]:
+        """The secrets that Resend's webhooks may be signed with; none: it has no door here."""
+        return tuple(SecretStr(part) for part in _parts(self.resend_webhook_secret))
+
+    @property
+    def postmark_webhook_credentials(self) -> tuple[tuple[str, SecretStr], ...]:
+        """The users and passwords that Postmark may come with; none: it has no door here."""
+        pairs = [part.partition(":") for part in _parts(self.postmark_webhook_credential)]
+        return tuple((user, SecretStr(password)) for user, _, password in pairs)
 
     @property
     def base_url(self) -> str:
@@ -65,3 +107,9 @@ def bot_settings(environ: Mapping[str, str]) -> BotSettings:
         return BotSettings.model_validate(given)
     except ValidationError as error:
         raise SettingsInvalid(problems_of(error, HELP)) from error
+
+
+def _parts(value: SecretStr | None) -> list[str]:
+    """Split a setting that may hold several values while one is being changed."""
+    given = "" if value is None else value.get_secret_value()
+    return [part.strip() for part in given.split(",") if part.strip()]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
 from bot.ingress.counts import Counts
+from bot.ingress.webhooks import WebhookCounts
 from executor.domain.errors import ExecutorError
 from executor.engine.engine import Engine
 from executor.engine.presenting import cards_behind
@@ -22,10 +23,17 @@ _CHECK_SECONDS = 3.0
 class Health:
     """Answers ``/healthz`` and ``/readyz``; ``is_listening`` says whether notifications arrive."""
 
-    def __init__(self, engine: Engine, counts: Counts, is_listening: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        counts: Counts,
+        is_listening: Callable[[], bool],
+        webhooks: Mapping[str, WebhookCounts],
+    ) -> None:
         self._engine = engine
         self._counts = counts
         self._is_listening = is_listening
+        self._webhooks = webhooks
 
     async def healthz(self, request: web.Request) -> web.Response:
         """Say that the process lives."""
@@ -34,7 +42,10 @@ class Health:
     async def readyz(self, request: web.Request) -> web.Response:
         """Say whether requests can be taken on, and each reason why not."""
         problems: list[str] = []
-        report: dict[str, object] = {"ingress": self._counts.as_json()}
+        report: dict[str, object] = {
+            "ingress": self._counts.as_json(),
+            "webhooks": {name: counts.as_json() for name, counts in self._webhooks.items()},
+        }
         if not self._is_listening():
             problems.append("listener_down")
         try:

@@ -9,6 +9,7 @@ from executor.domain.approval import Vote
 from executor.domain.ids import PrincipalId
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import Reason
+from executor.engine.word import Said
 
 _DECIDED = {
     Reason.ALREADY_GRANTED: Vote.APPROVE,
@@ -26,6 +27,8 @@ def notice_text(answer: JsonObject) -> str:
             missing = _number(answer, "quorum") - _number(answer, "votes")
             vote = Vote(str(answer.get("vote")))
             return replies.recorded(vote, operation, still_needed=max(0, missing))
+        case "word_given" if operation is not None:
+            return replies.word_given(Said(str(answer.get("said"))), operation)
         case "refused":
             detail = answer.get("detail")
             return refusal_text(

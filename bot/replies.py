@@ -18,6 +18,7 @@ from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
 from executor.domain.run import RunStatus
 from executor.domain.transition import Reason
+from executor.engine.word import Said
 
 COMMANDS = ("start", "status", "cancel", "help")
 """The words that may follow the slash command."""
@@ -118,6 +119,15 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
             return "The provider could not take it, and every try is used up. Ask again later."
         case Reason.OUTCOME_LOST:
             return "The provider's answer was lost. Somebody has to look whether it was sent."
+        case Reason.ATTEMPT_CHANGED:
+            return "Something was tried since you looked. Look at the newest card and say it there."
+        case Reason.SAID_NOT_SENT:
+            return "Somebody found out that it was not sent."
+        case Reason.REPEAT_NEEDS_MORE_PEOPLE:
+            return (
+                "The policy asks more than one person, so it cannot be sent again from here. "
+                "Say that it was not sent, and ask for a fresh proposal."
+            )
         case Reason.CANCELLED:
             return f"The run was cancelled{_by(detail)}."
         case Reason.COMPLETED:
@@ -162,6 +172,22 @@ def recorded(vote: Vote, operation: int, *, still_needed: int) -> str:
     if still_needed > 0:
         return f"{said} It needs {still_needed} more {_plural(still_needed, 'approval')}."
     return f"{said} The card will show what came of it."
+
+
+def word_given(said: Said, operation: int) -> str:
+    """Confirm a person's word about something that may have been sent; it is stored."""
+    label = operation_label(operation)
+    match said:
+        case Said.SENT:
+            return f"Recorded: you said that the email of {label} was sent."
+        case Said.NOT_SENT:
+            return f"Recorded: you said that the email of {label} was not sent. Nothing is sent."
+        case Said.SEND_AGAIN:
+            return f"Recorded: the email of {label} is sent once more. The card will show it."
+        case Said.LEAVE:
+            return f"Recorded: {label} stays unknown, and its card says that you left it."
+        case _:
+            assert_never(said)
 
 
 def already_decided(vote: Vote, operation: int, by: PrincipalId) -> str:

@@ -26,6 +26,7 @@ from executor.engine.closure_email import ClosureEmails
 from executor.engine.driver import Crew
 from executor.engine.engine import Bell, Durations, Engine
 from executor.engine.failpoint import failpoints_from
+from executor.engine.recovering import recover_until_cancelled
 from executor.engine.setup import activate_policy
 from executor.engine.sweeper import sweep_until_cancelled
 from executor.engine.worker import Worker, WorkerTerms
@@ -95,10 +96,14 @@ async def _run(settings: ExecutorSettings) -> None:
             async with asyncio.TaskGroup() as background:
                 ringing = background.create_task(bell.run(), name="bell")
                 sweeping = background.create_task(sweep_until_cancelled(engine), name="sweeper")
+                recovering = background.create_task(
+                    recover_until_cancelled(engine, crew.mail), name="recovery"
+                )
                 _log.info("worker %s is ready", owner)
                 await worker.run()
                 ringing.cancel()
                 sweeping.cancel()
+                recovering.cancel()
         _log.info("worker %s has stopped", owner)
 
 

@@ -47,6 +47,12 @@ DEFAULT_TIMEOUT_SECONDS = 120.0
     help="With --once: ask by naming the bot, not by /signoff.",
 )
 @click.option(
+    "--settle",
+    "story",
+    flag_value="settle",
+    help="With --once: the mail server's answer is lost, and a person says what happened.",
+)
+@click.option(
     "--crash",
     metavar="POINT",
     help="With --once: kill the program at a failpoint (SIGKILL) and start it again.",

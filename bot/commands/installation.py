@@ -71,6 +71,13 @@ async def of_tenant() -> AsyncIterator[tuple[Database, TenantId]]:
         yield database, policy.tenant_id
 
 
+@asynccontextmanager
+async def engine_of_tenant() -> AsyncIterator[tuple[Engine, TenantId]]:
+    """Open what ``of_tenant`` does, as an engine; our programs see what it changed at a sweep."""
+    async with of_tenant() as (database, tenant):
+        yield Engine(database, SystemClock(), mint_id), tenant
+
+
 def _policy() -> Policy:
     given = os.environ.get("SIGNOFF_POLICY")
     if not given:

@@ -15,6 +15,7 @@ from aiohttp import web
 from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_bolt.response import BoltResponse
 
+from bot.ingress.body import BodyTooLarge, read_body, single_header
 from bot.ingress.counts import Counts
 from bot.ingress.requests import (
     LARGEST_BODY_BYTES,
@@ -70,14 +71,13 @@ class Ingress:
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one request."""
-        if (request.content_length or 0) > LARGEST_BODY_BYTES:
-            return self._too_large()
         try:
-            body = await _read(request)
-        except _TooLarge:
-            return self._too_large()
-        timestamp = _single(request, "X-Slack-Request-Timestamp")
-        signature = _single(request, "X-Slack-Signature")
+            body = await read_body(request, LARGEST_BODY_BYTES)
+        except BodyTooLarge:
+            self._counts.too_large += 1
+            return web.Response(status=413, text="too large")
+        timestamp = single_header(request, "X-Slack-Request-Timestamp")
+        signature = single_header(request, "X-Slack-Signature")
         verdict = verify(body, timestamp, signature, self._secrets, self._now())
         if verdict is not Verdict.OK:
             return self._turn_away(verdict)
@@ -98,10 +98,6 @@ class Ingress:
                 return await self._dispatch(fields, request_hash(body, timestamp, signature))
             case _:
                 return web.Response()
-
-    def _too_large(self) -> web.Response:
-        self._counts.too_large += 1
-        return web.Response(status=413, text="too large")
 
     def _turn_away(self, verdict: Verdict) -> web.Response:
         match verdict:
@@ -141,26 +137,6 @@ class Ingress:
         self._counts.unavailable += 1
         _log.warning("a request could not be taken on: %s", type(error).__name__)
         return web.Response(status=UNAVAILABLE, text="unavailable")
-
-
-class _TooLarge(Exception):
-    """The body goes on beyond the limit."""
-
-
-async def _read(request: web.Request) -> bytes:
-    """Read the raw body up to the limit, whatever its length header said."""
-    pieces = bytearray()
-    async for piece in request.content.iter_chunked(65_536):
-        pieces += piece
-        if len(pieces) > LARGEST_BODY_BYTES:
-            raise _TooLarge
-    return bytes(pieces)
-
-
-def _single(request: web.Request, name: str) -> str | None:
-    """Return a header that stands there exactly once."""
-    values = request.headers.getall(name, [])
-    return values[0] if len(values) == 1 else None
 
 
 def _as_web(answer: BoltResponse) -> web.Response:

@@ -35,7 +35,15 @@ _log = logging.getLogger(__name__)
 
 _OPEN_SECONDS = 1.2
 
-OUR_ACTIONS = ("approve", "reject", "review")
+OUR_ACTIONS = (
+    "approve",
+    "reject",
+    "review",
+    "settle_sent",
+    "settle_not_sent",
+    "settle_send_again",
+    "settle_leave",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,7 @@ class Clicks:
 
     async def outdated(self, ack: AsyncAck, body: dict[str, Any]) -> None:
         """Answer a button of another release: nothing is recorded and the card is drawn again."""
-        click = _read(body)
+        click = read_click(body)
         if click is not None:
             _log.warning("a click on an unknown action was answered with a fresh card")
             await self._say_outdated(click)
@@ -108,7 +116,7 @@ class Clicks:
 
     async def _pressed(self, body: dict[str, Any], context: Mapping[str, Any]) -> _Pressed | None:
         """Read a click on one of our buttons, or answer that it cannot be read."""
-        click = _read(body)
+        click = read_click(body)
         if click is None:
             return None
         if not click.is_for(self._deciding.tenant):
@@ -176,7 +184,8 @@ class Clicks:
             await self._deciding.read(again)
 
 
-def _read(body: dict[str, Any]) -> ButtonClick | None:
+def read_click(body: dict[str, Any]) -> ButtonClick | None:
+    """Read a press of one button; ``None``, and a line in the log, where it is none."""
     try:
         return ButtonClick.model_validate(body)
     except ValidationError:

@@ -11,6 +11,7 @@ from slack_bolt.response import BoltResponse
 from bot.ingress.handler import UNAVAILABLE
 from bot.listeners.clicks import OUR_ACTIONS, Clicks
 from bot.listeners.commands import COMMAND, Commands
+from bot.listeners.settling import Settling
 from bot.listeners.views import Views
 from executor.domain.errors import ExecutorError
 
@@ -19,12 +20,18 @@ _log = logging.getLogger(__name__)
 _NOT_OURS = re.compile(rf"^(?!(?:{'|'.join(OUR_ACTIONS)})$)")
 
 
-def register(app: AsyncApp, clicks: Clicks, views: Views, commands: Commands) -> None:
+def register(
+    app: AsyncApp, clicks: Clicks, settling: Settling, views: Views, commands: Commands
+) -> None:
     """Let Bolt find our listeners, and let a failure be one that the person sees."""
     app.command(COMMAND)(commands.signoff)
     app.action("approve")(clicks.approve)
     app.action("reject")(clicks.reject)
     app.action("review")(clicks.review)
+    app.action("settle_sent")(settling.sent)
+    app.action("settle_not_sent")(settling.not_sent)
+    app.action("settle_send_again")(settling.send_again)
+    app.action("settle_leave")(settling.leave)
     app.action(_NOT_OURS)(clicks.outdated)
     app.view("reject_reason")(views.reject_reason)
     app.view("full_view")(views.full_view)

@@ -6,6 +6,7 @@ check, and is in the crash matrix as soon as it has one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
@@ -22,6 +23,7 @@ class Story(StrEnum):
     STALE = "stale"
     EXPIRE = "expire"
     MENTION = "mention"
+    SETTLE = "settle"
 
 
 class Program(StrEnum):
@@ -70,8 +72,15 @@ _MAILS_IN_DOUBT = {
 }
 
 
+UNREACHED: Mapping[Commit, str] = {
+    Commit.RECOVER: "the reference job sends by SMTP, which no machine can ask afterwards",
+    Commit.RECORD_SEARCH: "the reference job sends by SMTP, which cannot be searched",
+}
+"""Commits that no demo reaches, and why; ``tests/faults/test_recovery_crashes.py`` reaches them."""
+
+
 def crash_plan(point: str) -> CrashPlan:
-    """Return how ``point`` is reached; raises ``KeyError`` where there is no such failpoint."""
+    """Return how ``point`` is reached; raises ``KeyError`` where no demo reaches such a point."""
     if point not in ALL_POINTS:
         raise KeyError(point)
     name = point.rpartition(".")[0]
@@ -96,6 +105,10 @@ def crash_plan(point: str) -> CrashPlan:
             return _plan(point, Program.EXECUTOR, Moment.DECIDED)
         case Commit.RECONCILE:
             return _plan(point, Program.EXECUTOR, Moment.DECIDED, earlier=("call.after",))
+        case Commit.SETTLE:
+            return _plan(point, Program.BOT, Moment.BEGINNING, Story.SETTLE)
+        case Commit.RECOVER | Commit.RECORD_SEARCH:
+            raise KeyError(point)
         case unlisted:
             assert_never(unlisted)
 
@@ -108,7 +121,7 @@ def _plan(
     earlier: tuple[str, ...] = (),
 ) -> CrashPlan:
     in_doubt = point in _MAILS_IN_DOUBT
-    sends = story in (Story.APPROVE, Story.MENTION, Story.REJECT)
+    sends = story in (Story.APPROVE, Story.MENTION, Story.REJECT, Story.SETTLE)
     return CrashPlan(
         point,
         program,
@@ -120,5 +133,9 @@ def _plan(
     )
 
 
-CRASH_PLANS: tuple[CrashPlan, ...] = tuple(crash_plan(point) for point in ALL_POINTS)
-"""The plans of all failpoints, in the order of the reference job."""
+CRASH_PLANS: tuple[CrashPlan, ...] = tuple(
+    crash_plan(point)
+    for point in ALL_POINTS
+    if point.rpartition(".")[0] not in {commit.value for commit in UNREACHED}
+)
+"""The plans of all failpoints that a demo reaches, in the order of the reference job."""

@@ -35,6 +35,7 @@ _ENDS: Mapping[Story, OperationStatus] = {
     Story.CANCEL: OperationStatus.WITHDRAWN,
     Story.STALE: OperationStatus.STALE,
     Story.EXPIRE: OperationStatus.EXPIRED,
+    Story.SETTLE: OperationStatus.SUCCEEDED,
 }
 
 

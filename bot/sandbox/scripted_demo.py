@@ -14,6 +14,7 @@ from uuid import UUID
 
 from bot.sandbox.crash_points import CrashPlan, Moment, Program, Story
 from bot.sandbox.demo_truth import Told, Truth, find_out, runs_since
+from bot.sandbox.mailbox_faults import Close, Fault, Point
 from bot.sandbox.scripted_person import REASON, Card, ScriptedPeople
 from bot.sandbox.stage import Stage, StageFailed, staged
 from executor.config import load_policy
@@ -110,6 +111,10 @@ class _Play:
                 await people.approve(card, as_seen_at_first=True)
             case Story.EXPIRE:
                 pass
+            case Story.SETTLE:
+                stage.mailbox.fail(Fault(Point.FINAL, Close(after_accepting=True)))
+                await people.approve(card)
+                await people.settle(card)
         if executes_later:
             await stage.executor.start(*executes_later)
 

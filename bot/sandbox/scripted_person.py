@@ -113,6 +113,14 @@ class ScriptedPeople:
             ),
         )
 
+    async def settle(self, card: Card) -> None:
+        """Wait until the card says that nobody knows, look for the email, and say it was sent."""
+        await self.wait_until_shown(CARDS_CHANNEL, card.ts, "say below what happened")
+        await self._insist(
+            "the answer to the click on It was sent",
+            lambda: self._reviewer.click(CARDS_CHANNEL, card.ts, "settle_sent"),
+        )
+
     async def reject(self, card: Card, reason: str) -> None:
         """Click Reject, type a reason into the modal that opens, and submit it."""
         await self._insist(

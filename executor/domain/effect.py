@@ -109,8 +109,19 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """What a provider was declared to allow: ``key_window`` if keyed, ``lookup_lag`` if lookup."""
+
+    key_window: timedelta | None = None
+    lookup_lag: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
-    """One numbered try at one effect, recorded before the first byte leaves."""
+    """One numbered try at one effect, recorded before the first byte leaves.
+
+    ``terms`` are those of the moment it was made, ``lookups`` counts the searches begun for it.
+    """
 
     id: AttemptId
     effect_id: EffectId
@@ -122,6 +133,8 @@ class Attempt:
     conclude_at: datetime
     seq: int = 1
     evidence: JsonObject = field(default_factory=dict)
+    terms: Terms = Terms()
+    lookups: int = 0
 
 
 def decide_attempt(status: AttemptStatus, outcome: Outcome) -> Transition[AttemptStatus] | NoChange:

@@ -22,6 +22,7 @@ ApprovalId = NewType("ApprovalId", uuid.UUID)
 ReservationId = NewType("ReservationId", uuid.UUID)
 
 _RUN_NUMBER = re.compile(r"(?:run[_-]?)?(\d{1,18})", re.IGNORECASE)
+_OPERATION_NUMBER = re.compile(r"(?:op[_-]?)?(\d{1,18})", re.IGNORECASE)
 
 
 def uuid7(unix_milliseconds: int, random_bits: int) -> uuid.UUID:
@@ -52,6 +53,16 @@ def policy_principal(version: str) -> PrincipalId:
     return PrincipalId(f"policy:{version}")
 
 
+def operator_principal(name: str) -> PrincipalId:
+    """Name an operator, who has no Slack identity but holds the database's credentials."""
+    return PrincipalId(f"operator:{name}")
+
+
+def is_operator(principal: PrincipalId) -> bool:
+    """Say whether this is an operator's word, given at the command line."""
+    return principal.startswith("operator:")
+
+
 def run_label(number: int) -> str:
     """Spell a run's number as people read and type it."""
     return f"run_{number}"
@@ -65,6 +76,12 @@ def operation_label(number: int) -> str:
 def parse_run_number(text: str) -> int | None:
     """Read ``run_7``, ``run-7`` or ``7`` as a run's number; anything else is ``None``."""
     match = _RUN_NUMBER.fullmatch(text.strip())
+    return int(match.group(1)) if match else None
+
+
+def parse_operation_number(text: str) -> int | None:
+    """Read ``op_12``, ``op-12`` or ``12`` as an operation's number; anything else is ``None``."""
+    match = _OPERATION_NUMBER.fullmatch(text.strip())
     return int(match.group(1)) if match else None
 
 

@@ -107,6 +107,16 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
+class SentAgain:
+    """A person said that it was not sent, and approved that it is sent once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovers:
+    """What is unknown is handed over again under its key, as soon as every check holds again."""
+
+
+@dataclass(frozen=True, slots=True)
 class EffectsMoved:
     """An effect's status changed; ``statuses`` are all effects in their order.
 
@@ -126,6 +136,8 @@ Event = (
     | RunEnded
     | RevalidationFailed
     | Opened
+    | SentAgain
+    | Recovers
     | EffectsMoved
 )
 Decision = Transition[OperationStatus] | NoChange | Refused
@@ -168,6 +180,12 @@ def decide(status: OperationStatus, event: Event) -> Decision:
             )
         case Opened():
             return _leave(status, {OperationStatus.APPROVED}, OperationStatus.EXECUTING, "opened")
+        case SentAgain():
+            return _leave(
+                status, {OperationStatus.UNKNOWN}, OperationStatus.EXECUTING, "sent_again"
+            )
+        case Recovers():
+            return _leave(status, {OperationStatus.UNKNOWN}, OperationStatus.EXECUTING, "recovers")
         case EffectsMoved():
             return _follow_effects(status, event)
         case _:

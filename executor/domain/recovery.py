@@ -3,7 +3,7 @@ time.
 
 Nothing is guessed. A machine repeats a request only with the same key and bytes, inside the window
 that counts from the first attempt by the database's clock, minus a margin; absence at a provider is
-never proof. The capability is the one that was recorded with the attempt: a later redeclaration can
+never proof. The capability is the one that was recorded with the attempts; what is declared now can
 only make recovery stricter.
 """
 
@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import assert_never
 
-from executor.domain.effect import Attempt, AttemptStatus, Capability
+from executor.domain.effect import Attempt, AttemptStatus, Capability, Outcome, OutcomeKind, Terms
 
 MOST_LOOKUPS = 6
 """Searches for one attempt; the waits between them double, so that the last is hours after the
@@ -22,20 +23,41 @@ first.
 """
 
 MOST_SENDINGS = 3
-"""Attempts at one effect that a machine may make when none of them told."""
+"""Attempts at one effect that a machine may make when none of them told.
+
+What a provider refused before the first doubt does not count; what it refused after it does.
+"""
+
+REPEAT_WAITS = (timedelta(seconds=5), timedelta(seconds=60))
+"""Waits before the first and the second repeat: the second one outlives a short outage."""
+
+SHORTEST_LAG = timedelta(seconds=10)
+"""Searches keep at least this distance, also where a provider is said to have no lag."""
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """What the provider was declared to allow when the attempt was made, in seconds.
+class Declared:
+    """What the provider allows, and ``margin``: the longest time that one attempt can take.
 
-    ``key_window`` is for ``keyed``, ``lookup_lag`` for ``lookup``. ``margin`` is at least an
-    attempt's deadline, plus its longest request, plus the clock allowance.
+    The margin is an attempt's deadline, plus its longest request, plus the clock allowance.
     """
 
-    key_window: timedelta | None = None
-    lookup_lag: timedelta | None = None
-    margin: timedelta = timedelta(0)
+    capability: Capability
+    terms: Terms
+    margin: timedelta
+
+
+class Why(StrEnum):
+    """Why no machine can go on; spelled as people read it."""
+
+    NOBODY_CAN_LOOK = "the provider tells nothing afterwards"
+    WINDOW_OVER = "the provider may have forgotten the key"
+    STOPPED = "the provider has seen this key with other bytes"
+    REFUSED = "the provider refused the repeat"
+    NOT_PERMITTED = "nothing may be sent any more"
+    SENDINGS_USED_UP = f"{MOST_SENDINGS} attempts did not tell"
+    LOOKUPS_USED_UP = f"{MOST_LOOKUPS} searches did not find it, which is no proof"
+    DECLARED_OTHERWISE = "the provider's settings have changed since"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,64 +81,144 @@ class LookUp:
 class AskPerson:
     """No machine can find out."""
 
+    why: Why
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Every attempt is known."""
+    """Every attempt is known, or one of them was applied."""
 
 
 Recovery = Wait | SendAgain | LookUp | AskPerson | Settled
 
 
+def margin_of(attempt: Attempt) -> timedelta:
+    """Return the longest time that this attempt could take, as it was recorded."""
+    return attempt.conclude_at - attempt.opened_at
+
+
+def as_recorded(attempt: Attempt) -> Declared:
+    """Return what was declared when this attempt was made."""
+    return Declared(attempt.capability, attempt.terms, margin_of(attempt))
+
+
+def in_doubt(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """Return the attempts that may have been accepted or may still be, by their numbers."""
+    doubtful = (AttemptStatus.DISPATCHED, AttemptStatus.UNKNOWN)
+    return sorted((a for a in attempts if a.status in doubtful), key=lambda a: a.number)
+
+
+def plan(attempts: Sequence[Attempt], outcome: Outcome, *, now: datetime) -> Recovery:
+    """Decide what comes after a reported outcome, as far as the records tell.
+
+    ``Wait`` says when somebody has to ``recover``; whether sending is permitted is asked then.
+    """
+    doubtful = in_doubt(attempts)
+    if not doubtful:
+        return Settled()
+    newest = doubtful[-1]
+    not_before = now
+    if newest.capability is Capability.KEYED:
+        if outcome.kind is OutcomeKind.NOT_APPLIED and not outcome.retryable:
+            return AskPerson(Why.REFUSED)
+        wait = REPEAT_WAITS[min(sendings(attempts), len(REPEAT_WAITS)) - 1]
+        not_before = now + max(wait, outcome.retry_after or timedelta(0))
+    return recover(attempts, as_recorded(newest), may_send=True, now=now, not_before=not_before)
+
+
 def recover(
     attempts: Sequence[Attempt],
-    terms: Terms,
+    declared: Declared,
     *,
-    lookups: int,
     may_send: bool,
-    stopped: bool,
     now: datetime,
+    not_before: datetime,
 ) -> Recovery:
-    """Decide the next step for one effect.
+    """Decide the next step for one effect from all of its attempts.
 
-    ``lookups`` counts searches already made for the newest attempt, ``may_send`` says whether
-    anything may be sent at all (never after a cancel or a revocation), ``stopped`` that the
-    provider has seen this key with other bytes.
+    ``declared`` is what holds now, ``may_send`` whether anything may be sent at all (never after a
+    cancel or a revocation), ``not_before`` the moment that was planned for the next step.
     """
-    open_or_unknown = [
-        a for a in attempts if a.status in (AttemptStatus.DISPATCHED, AttemptStatus.UNKNOWN)
-    ]
-    if not open_or_unknown or any(a.status is AttemptStatus.APPLIED for a in attempts):
+    doubtful = in_doubt(attempts)
+    if not doubtful or any(a.status is AttemptStatus.APPLIED for a in attempts):
         return Settled()
-    # Until nothing of any attempt can still arrive, even absence says nothing.
-    latest = max(a.conclude_at for a in open_or_unknown)
-    if now < latest:
-        return Wait(latest)
-    newest = max(open_or_unknown, key=lambda a: a.number)
-    match newest.capability:
+    under_way = [a for a in doubtful if a.status is AttemptStatus.DISPATCHED]
+    if under_way:
+        return Wait(max(not_before, *(a.conclude_at for a in under_way)))
+    capability = doubtful[-1].capability
+    if any(a.capability is not capability for a in doubtful):
+        # A repeat would have to be harmless for each of them, and a search find each of them.
+        return AskPerson(Why.NOBODY_CAN_LOOK)
+    if capability not in (declared.capability, Capability.OPAQUE):
+        return AskPerson(Why.DECLARED_OTHERWISE)
+    match capability:
         case Capability.KEYED:
-            return _keyed(attempts, terms, may_send=may_send and not stopped, now=now)
+            return _keyed(attempts, doubtful, declared, may_send, now, not_before)
         case Capability.LOOKUP | Capability.CONDITIONAL:
-            return _look_up(newest, terms, lookups, now)
+            return _look_up(doubtful, declared, now, not_before)
         case Capability.OPAQUE:
-            return AskPerson()
+            return AskPerson(Why.NOBODY_CAN_LOOK)
         case Capability.TRANSACTIONAL:
             raise AssertionError("a transactional effect commits with its record")
         case _:
-            assert_never(newest.capability)
+            assert_never(capability)
 
 
-def _keyed(attempts: Sequence[Attempt], terms: Terms, *, may_send: bool, now: datetime) -> Recovery:
-    if terms.key_window is None or not may_send or len(attempts) >= MOST_SENDINGS:
-        return AskPerson()
-    first = min(a.opened_at for a in attempts)
-    return SendAgain() if now < first + terms.key_window - terms.margin else AskPerson()
+def sendings(attempts: Sequence[Attempt]) -> int:
+    """Count the attempts from the first one in doubt on, each of which a machine has made."""
+    doubtful = in_doubt(attempts)
+    return sum(1 for a in attempts if doubtful and a.number >= doubtful[0].number)
 
 
-def _look_up(newest: Attempt, terms: Terms, lookups: int, now: datetime) -> Recovery:
-    if terms.lookup_lag is None or lookups >= MOST_LOOKUPS:
-        return AskPerson()
-    due = newest.conclude_at + terms.lookup_lag * (2**lookups - 1)
-    first = max(newest.conclude_at, newest.opened_at + terms.lookup_lag)
-    due = max(due, first)
+def _keyed(
+    attempts: Sequence[Attempt],
+    doubtful: Sequence[Attempt],
+    declared: Declared,
+    may_send: bool,
+    now: datetime,
+    not_before: datetime,
+) -> Recovery:
+    if any(a.evidence.get("stop") is True for a in attempts):
+        return AskPerson(Why.STOPPED)
+    if not may_send:
+        return AskPerson(Why.NOT_PERMITTED)
+    if sendings(attempts) >= MOST_SENDINGS:
+        return AskPerson(Why.SENDINGS_USED_UP)
+    closes = _window_closes(attempts, doubtful, declared)
+    if closes is None or max(now, not_before) >= closes:
+        return AskPerson(Why.WINDOW_OVER)
+    return SendAgain() if now >= not_before else Wait(not_before)
+
+
+def _window_closes(
+    attempts: Sequence[Attempt], doubtful: Sequence[Attempt], declared: Declared
+) -> datetime | None:
+    """Say until when a repeat may be opened: whatever of it arrives, arrives inside the window."""
+    windows = [terms.key_window for terms in (declared.terms, *(a.terms for a in doubtful))]
+    known = [window for window in windows if window is not None]
+    if len(known) != len(windows):
+        return None
+    margin = max(declared.margin, *(margin_of(a) for a in doubtful))
+    return min(a.opened_at for a in attempts) + min(known) - margin
+
+
+def _look_up(
+    doubtful: Sequence[Attempt], declared: Declared, now: datetime, not_before: datetime
+) -> Recovery:
+    newest = doubtful[-1]
+    lags = [terms.lookup_lag for terms in (declared.terms, newest.terms)]
+    known = [lag for lag in lags if lag is not None]
+    if len(known) != len(lags):
+        return AskPerson(Why.NOBODY_CAN_LOOK)
+    if newest.lookups >= MOST_LOOKUPS:
+        return AskPerson(Why.LOOKUPS_USED_UP)
+    lag = max(known)
+    # Until nothing of any attempt can still arrive, a search says less than it costs.
+    over = max(a.conclude_at for a in doubtful)
+    due = max(
+        not_before,
+        over,
+        newest.opened_at + lag,
+        over + max(lag, SHORTEST_LAG) * (2**newest.lookups - 1),
+    )
     return LookUp() if now >= due else Wait(due)

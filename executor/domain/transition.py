@@ -73,6 +73,10 @@ class Reason(StrEnum):
     REFUSED_BY_PROVIDER = "refused_by_provider"
     ATTEMPTS_EXHAUSTED = "attempts_exhausted"
     OUTCOME_LOST = "outcome_lost"
+    # A person's word about what no machine can find out.
+    ATTEMPT_CHANGED = "attempt_changed"
+    SAID_NOT_SENT = "said_not_sent"
+    REPEAT_NEEDS_MORE_PEOPLE = "repeat_needs_more_people"
     # Runs.
     CANCELLED = "cancelled"
     COMPLETED = "completed"

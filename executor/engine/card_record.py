@@ -11,12 +11,20 @@ from datetime import datetime
 
 from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
-from executor.domain.ids import ApprovalId, OperationId, PrincipalId, RunId, TenantId
+from executor.domain.ids import (
+    ApprovalId,
+    AttemptId,
+    OperationId,
+    PrincipalId,
+    RunId,
+    TenantId,
+)
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
 from executor.domain.run import RunStatus
 from executor.domain.ticket import TicketChange, TicketStatus
 from executor.domain.transition import Reason
+from executor.engine.word import Said
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +75,28 @@ class EffectRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class WordRecord:
+    """What one person said about something of which nobody knew whether it was done."""
+
+    by: PrincipalId
+    said: Said
+    note: str
+    said_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class DoubtRecord:
+    """What a person may settle now: the newest attempt, which no machine looks at any more.
+
+    ``may_send_again`` says that a repeat would pass the checks of its opening, as far as they can
+    be known when the record is read.
+    """
+
+    attempt_id: AttemptId
+    may_send_again: bool
+
+
+@dataclass(frozen=True, slots=True)
 class TicketRecord:
     """The target: as it was proposed, and as it is now where that can be read."""
 
@@ -101,6 +131,8 @@ class OperationRecord:
     ticket: TicketRecord
     email: JsonObject
     effects: tuple[EffectRecord, ...]
+    words: tuple[WordRecord, ...]
+    doubt: DoubtRecord | None
     approval: ApprovalRecord
     created_at: datetime
     opened_at: datetime | None

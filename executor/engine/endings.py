@@ -254,20 +254,28 @@ async def expire(engine: Engine, keys: Sequence[OperationKey]) -> int:
         rows = await operations.lock(conn, keys)
         consents = await approvals.lock(conn, list(rows))
         chain = await lock_cards_and_chain(conn, list(rows.values()))
-        endings = []
+        endings, unused = [], []
         for key, row in rows.items():
             consent = consents.get(key)
             if consent is None:
                 continue
             passed = approval.decide(consent, approval.TimePassed(), now=chain.now)
-            if isinstance(passed, approval.Moved):
+            if not isinstance(passed, approval.Moved) or passed.transition is None:
+                continue
+            if row.status in operation.UNOPENED:
                 granted = consent.status is approval.ApprovalStatus.GRANTED
                 reason = Reason.TIME_TO_USE_OVER if granted else Reason.EXPIRED
                 endings.append((row, consent, operation.TimeRanOut(reason)))
+            else:
+                # It let something be sent once more, and was not needed or not used in time.
+                unused.append(
+                    approval_move(row, consent, passed.approval, passed.transition, "clock", chain)
+                )
         await end_unopened(conn, endings, "clock", chain)
+        await approvals.move(conn, unused)
         await journal.advance(conn, chain)
     engine.ring(Kind.CARDS)
-    return len(endings)
+    return len(endings) + len(unused)
 
 
 async def stop_for_time(engine: Engine, key: RunKey) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from executor.domain import approval, effect, operation
-from executor.domain.approval import Approval, Vote
+from executor.domain.approval import Approval, ApprovalStatus, Vote
 from executor.domain.effect import Attempt, AttemptStatus, EffectKind, EffectStatus
 from executor.domain.ids import AttemptId, PrincipalId, TenantId
 from executor.domain.journal import Chain
@@ -25,6 +25,7 @@ from executor.engine import endings, revalidation
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.ports import MailPort
+from executor.engine.recovery_plan import declared, repeat_objection
 from executor.engine.revalidation import World
 from executor.store import approvals, cards, desk, effects, episodes, journal, operations, tenants
 from executor.store.cards import SubjectKind
@@ -78,6 +79,7 @@ class _Plan:
     closes: list[tuple[episodes.TicketKey, int]] = field(default_factory=list)
     effect_moves: list[effects.EffectMove] = field(default_factory=list)
     attempts: list[effects.NewAttempt] = field(default_factory=list)
+    recoveries: list[effects.RecoveryPlan] = field(default_factory=list)
     approval_moves: list[approvals.ApprovalMove] = field(default_factory=list)
     operation_moves: list[operations.OperationMove] = field(default_factory=list)
     stale: list[tuple[OperationRow, Approval | None, operation.Event]] = field(default_factory=list)
@@ -130,6 +132,10 @@ def _decide(engine: Engine, mail: MailPort, claim: Claim, world: World, plan: _P
     if not first and part is None:
         return NotOpened()
     refused = revalidation.objection(mail, row, world, first=first)
+    if part is not None and part.status is EffectStatus.UNKNOWN:
+        tries = [t for t in world.tries[row.key] if t.attempt.effect_id == part.id]
+        refused, asked = repeat_objection(engine, mail, tries, refused, world.chain.now)
+        plan.recoveries += asked
     if refused is not None and refused.reason is Reason.IDENTITY_UNKNOWN:
         plan.looks += [(row.tenant_id, who) for who in revalidation.whom_to_look_at(refused)]
         return PutOff()
@@ -146,9 +152,9 @@ def _next_part(parts: Sequence[effects.EffectRow]) -> effects.EffectRow | None:
     for part in parts:
         if part.status in (EffectStatus.APPLIED, EffectStatus.SKIPPED):
             continue
-        if part.status in (EffectStatus.PLANNED, EffectStatus.NOT_APPLIED):
-            return part
-        return None
+        if part.status is EffectStatus.DISPATCHED:
+            return None
+        return part
     return None
 
 
@@ -165,6 +171,7 @@ def _refuse(
         )
         plan.stale.append((row, world.consents.get(row.key), event))
         return NotOpened(refused)
+    _void_unused(row, world.consents.get(row.key), plan, chain)
     statuses = []
     for part in world.parts[row.key]:
         if part.status is EffectStatus.PLANNED:
@@ -176,8 +183,20 @@ def _refuse(
     decision = operation.decide(row.status, operation.EffectsMoved(statuses, detail=detail))
     if isinstance(decision, Transition):
         ended = Transition(decision.source, decision.target, decision.event, refused.reason, detail)
-        _move(row, ended, plan, chain, ended_at=chain.now)
+        unknown = decision.target is OperationStatus.UNKNOWN
+        _move(row, ended, plan, chain, ended_at=None if unknown else chain.now)
     return NotOpened(refused)
+
+
+def _void_unused(row: OperationRow, consent: Approval | None, plan: _Plan, chain: Chain) -> None:
+    """End an approval of a repeat that is not opened; one that was consumed stays as it is."""
+    if consent is None:
+        return
+    void = approval.decide(consent, approval.OperationEnded(withdrawn=False), now=chain.now)
+    if isinstance(void, approval.Moved) and void.transition is not None:
+        plan.approval_moves.append(
+            endings.approval_move(row, consent, void.approval, void.transition, "executor", chain)
+        )
 
 
 def _open_first(
@@ -190,12 +209,7 @@ def _open_first(
 ) -> OpenResult:
     """Consume the approval, close the ticket, and record the first external attempt."""
     chain, consent = world.chain, world.consents[row.key]
-    used = approval.decide(consent, approval.Used(), now=chain.now)
-    assert isinstance(used, approval.Moved)
-    assert used.transition is not None
-    plan.approval_moves.append(
-        endings.approval_move(row, consent, used.approval, used.transition, claim.owner, chain)
-    )
+    _consume(claim, row, consent, plan, chain)
     opened: OpenResult = NotOpened()
     for part in world.parts[row.key]:
         if part.kind is EffectKind.TICKET_CLOSE:
@@ -230,6 +244,16 @@ def _open_first(
     return opened
 
 
+def _consume(claim: Claim, row: OperationRow, consent: Approval, plan: _Plan, chain: Chain) -> None:
+    """Use up the approval under which this opening happens; the checks have let it."""
+    used = approval.decide(consent, approval.Used(), now=chain.now)
+    assert isinstance(used, approval.Moved)
+    assert used.transition is not None
+    plan.approval_moves.append(
+        endings.approval_move(row, consent, used.approval, used.transition, claim.owner, chain)
+    )
+
+
 def _open_later(
     engine: Engine,
     mail: MailPort,
@@ -240,6 +264,9 @@ def _open_later(
     plan: _Plan,
 ) -> OpenResult:
     plan.touched.append(row)
+    consent = world.consents[row.key]
+    if consent.status is ApprovalStatus.GRANTED:
+        _consume(claim, row, consent, plan, world.chain)
     return _dispatch(engine, mail, claim, row, part, world, plan)
 
 
@@ -253,11 +280,9 @@ def _dispatch(
     plan: _Plan,
 ) -> Opened:
     """Record an attempt, with the moment after which nothing of it can still arrive."""
-    chain, durations = world.chain, engine.durations
-    deadline = chain.now + timedelta(seconds=durations.first_byte_seconds)
-    conclude = deadline + timedelta(
-        seconds=mail.longest_request_seconds + durations.clock_allowance_seconds
-    )
+    chain, terms = world.chain, declared(engine, mail)
+    deadline = chain.now + timedelta(seconds=engine.durations.first_byte_seconds)
+    conclude = chain.now + terms.margin
     number = 1 + sum(1 for t in world.tries[row.key] if t.attempt.effect_id == part.id)
     attempt = Attempt(
         AttemptId(engine.mint()),
@@ -268,6 +293,7 @@ def _dispatch(
         chain.now,
         deadline,
         conclude,
+        terms=terms.terms,
     )
     born = chain.birth(
         Machine.ATTEMPT,
@@ -285,7 +311,16 @@ def _dispatch(
         },
     )
     plan.attempts.append(
-        effects.NewAttempt(row.tenant_id, row.id, attempt, claim.epoch, mail.provider, born)
+        effects.NewAttempt(
+            row.tenant_id,
+            row.id,
+            attempt,
+            claim.epoch,
+            mail.provider,
+            part.idempotency_key,
+            part.payload_digest,
+            born,
+        )
     )
     others = [t.attempt.status for t in world.tries[row.key] if t.attempt.effect_id == part.id]
     moved = effect.decide_effect(part.status, [*others, AttemptStatus.DISPATCHED])
@@ -363,6 +398,7 @@ async def _apply(conn: Connection, plan: _Plan, world: World) -> None:
     await approvals.move(conn, plan.approval_moves)
     await effects.move(conn, plan.effect_moves)
     await effects.open_attempts(conn, plan.attempts, chain.now)
+    await effects.plan_recoveries(conn, plan.recoveries)
     await operations.move(conn, plan.operation_moves)
     await cards.want(
         conn,

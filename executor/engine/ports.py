@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from executor.domain.effect import Capability, Outcome
 from executor.domain.email import EmailContent
@@ -81,6 +81,7 @@ class MailPort(Protocol):
         """Hand the mail over once; every way this can end is an ``Outcome``, but cancellation."""
 
 
+@runtime_checkable
 class KeyedMail(MailPort, Protocol):
     """A provider that drops repeats of a key for a window; its capability is ``keyed``."""
 
@@ -89,6 +90,7 @@ class KeyedMail(MailPort, Protocol):
         """How long the provider remembers a key, counted from the first attempt."""
 
 
+@runtime_checkable
 class SearchableMail(MailPort, Protocol):
     """A provider that can be searched by our reference; its capability is ``lookup``."""
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from uuid import UUID
 
 from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
-from executor.domain.ids import ApprovalId, OperationId, PrincipalId, RunId, TenantId
+from executor.domain.ids import (
+    ApprovalId,
+    AttemptId,
+    OperationId,
+    PrincipalId,
+    RunId,
+    TenantId,
+)
 from executor.domain.operation import OperationStatus
 from executor.domain.run import RunStatus
 from executor.domain.ticket import Ticket
@@ -16,14 +24,26 @@ from executor.engine.card_record import (
     ApprovalRecord,
     AttemptRecord,
     CardRecord,
+    DoubtRecord,
     EffectRecord,
     OperationRecord,
     RunRecord,
     TicketRecord,
     VoteRecord,
+    WordRecord,
 )
 from executor.engine.promises import promise
-from executor.store import approvals, card_records, desk, operations, proposals, runs
+from executor.engine.sending_again import Circumstances, objection_to_repeating
+from executor.engine.word import WORD_GIVEN, Said
+from executor.store import (
+    approvals,
+    card_records,
+    desk,
+    operations,
+    proposals,
+    runs,
+    tenants,
+)
 from executor.store.card_records import AnyRow
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
@@ -49,6 +69,8 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
     asked = (await proposals.requesters_of(conn, [key])).get(key, [])
     votes = await approvals.votes_of(conn, tenant, ApprovalId(row.approval_id))
     ticket = await desk.read_ticket(conn, tenant, row.ticket_id)
+    tries = await card_records.attempts(conn, tenant, id_)
+    parts = await card_records.effects(conn, tenant, id_)
     return OperationRecord(
         tenant_id=tenant,
         id=id_,
@@ -66,7 +88,9 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
         why=_why(row.quorum),
         ticket=_ticket(row, intent["ticket"]["subject"], ticket),
         email=next(e["email"] for e in intent["effects"] if "email" in e),
-        effects=await _effects(conn, tenant, id_),
+        effects=_effects(parts, tries),
+        words=await _words(conn, tenant, row, tries),
+        doubt=await _doubt(conn, tenant, row, ticket, parts, tries),
         approval=ApprovalRecord(
             ApprovalId(row.approval_id),
             ApprovalStatus(row.approval_status),
@@ -111,11 +135,58 @@ def _ours(row: AnyRow) -> int | None:
     return int(row.ticket_version) + 1 if row.opened_at is not None else None
 
 
-async def _effects(
-    conn: Connection, tenant: TenantId, id_: OperationId
-) -> tuple[EffectRecord, ...]:
+async def _words(
+    conn: Connection, tenant: TenantId, row: AnyRow, tries: Sequence[AnyRow]
+) -> tuple[WordRecord, ...]:
+    """Read what people said about the attempts; the journal keeps every word of it."""
+    if not tries:
+        return ()
+    notes = await card_records.words(
+        conn, tenant, RunId(row.run_id), WORD_GIVEN, [t.id for t in tries]
+    )
+    return tuple(
+        WordRecord(
+            PrincipalId(note.actor),
+            Said(note.detail["said"]),
+            str(note.detail.get("note", "")),
+            note.recorded_at,
+        )
+        for note in notes
+    )
+
+
+async def _doubt(
+    conn: Connection,
+    tenant: TenantId,
+    row: AnyRow,
+    ticket: Ticket | None,
+    parts: Sequence[AnyRow],
+    tries: Sequence[AnyRow],
+) -> DoubtRecord | None:
+    """Say what a person may settle; while a machine will look again, it is asked first."""
+    unknown = [p.id for p in parts if p.status == EffectStatus.UNKNOWN]
+    if row.status != OperationStatus.UNKNOWN or not unknown:
+        return None
+    if any(t.recover_at is not None for t in tries if t.status == AttemptStatus.UNKNOWN):
+        return None
+    newest = [t for t in tries if t.effect_id == unknown[0]][-1]
+    policy = (await tenants.share_policies(conn, [tenant]))[tenant]
+    same_key = await operations.of_keys(conn, [(tenant, row.intent_key)])
+    circumstances = Circumstances(
+        policy=policy,
+        requester=PrincipalId(row.requester),
+        run=RunStatus(row.run_status),
+        ticket=ticket,
+        ticket_id=row.ticket_id,
+        closed_version=row.closed_version,
+        already_done=any(status is OperationStatus.SUCCEEDED for *_, status in same_key),
+    )
+    return DoubtRecord(AttemptId(newest.id), objection_to_repeating(circumstances) is None)
+
+
+def _effects(parts: Sequence[AnyRow], attempts: Sequence[AnyRow]) -> tuple[EffectRecord, ...]:
     tries: dict[UUID, list[AttemptRecord]] = {}
-    for t in await card_records.attempts(conn, tenant, id_):
+    for t in attempts:
         tries.setdefault(t.effect_id, []).append(
             AttemptRecord(
                 t.number,
@@ -135,7 +206,7 @@ async def _effects(
             promise(EffectKind(e.kind), Capability(e.capability)),
             tuple(tries.get(e.id, ())),
         )
-        for e in await card_records.effects(conn, tenant, id_)
+        for e in parts
     )
 
 

@@ -8,11 +8,12 @@ world first. Locks: operations, approvals, effects, attempts, cards, journal hea
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from executor.domain import effect, operation
+from executor.domain import effect, operation, recovery
 from executor.domain.effect import AttemptStatus, EffectStatus, Outcome, OutcomeKind
 from executor.domain.ids import AttemptId
 from executor.domain.journal import Chain
@@ -22,25 +23,34 @@ from executor.domain.transition import Machine, Reason, Transition
 from executor.engine import endings
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
+from executor.engine.recovery_plan import plans
 from executor.store import cards, effects, journal, operations
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey, OperationRow
 from executor.store.wakeups import Kind
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What somebody knows of one attempt; ``actor`` is who says so."""
+    """What somebody knows of one attempt; ``actor`` is who says so.
+
+    ``reason`` is why the operation ends where it is not the provider's refusal. ``goes_on`` leaves
+    the operation open though the effect was not applied.
+    """
 
     key: OperationKey
     attempt_id: AttemptId
     outcome: Outcome
     actor: str
+    reason: Reason = Reason.REFUSED_BY_PROVIDER
+    goes_on: bool = False
 
 
 @dataclass(slots=True)
-class _State:
+class State:
     """The locked records that several reports of one group may share."""
 
     rows: dict[OperationKey, OperationRow]
@@ -60,7 +70,7 @@ async def report(
         state = await _lock(conn, reports)
         chain = await endings.lock_cards_and_chain(conn, list(state.rows.values()))
         for item in reports:
-            await _one(conn, engine, item, state, chain)
+            await fold(conn, engine, item, state, chain)
         await cards.want(
             conn, [(t, id_, SubjectKind.OPERATION) for t, id_ in state.rows], chain.now
         )
@@ -70,14 +80,17 @@ async def report(
     return [state.rows[item.key].status if item.key in state.rows else None for item in reports]
 
 
-async def _lock(conn: Connection, reports: Sequence[Report]) -> _State:
+async def _lock(conn: Connection, reports: Sequence[Report]) -> State:
     rows = await operations.lock(conn, {item.key for item in reports})
     parts = await effects.of_operations(conn, list(rows))
-    return _State(rows, parts, await effects.attempts_of(conn, list(rows)))
+    return State(rows, parts, await effects.attempts_of(conn, list(rows)))
 
 
-async def _one(conn: Connection, engine: Engine, item: Report, state: _State, chain: Chain) -> None:
-    """Fold one report: each decides on what the one before left."""
+async def fold(conn: Connection, engine: Engine, item: Report, state: State, chain: Chain) -> None:
+    """Fold one report into ``state``: each decides on what the one before left.
+
+    Runs in the caller's transaction, which holds the locks on everything in ``state``.
+    """
     row = state.rows.get(item.key)
     if row is None:
         return
@@ -113,7 +126,7 @@ async def _follow(
     engine: Engine,
     item: Report,
     row: OperationRow,
-    state: _State,
+    state: State,
     chain: Chain,
 ) -> None:
     """Let the effect follow its attempts, and the operation its effects."""
@@ -128,13 +141,14 @@ async def _follow(
         )
         await effects.move(conn, [effects.EffectMove(part, moved, entry)])
         parts[parts.index(part)] = replace(part, status=moved.target, seq=part.seq + 1)
+    await _plan_recovery(conn, item, [t for t in tries if t.attempt.effect_id == part.id], chain)
     again_at = _retry_at(engine, item, row, statuses, chain) or (
         chain.now if _has_next(parts) else None
     )
     detail: dict[str, JsonValue] = {**row.detail, "outcome": dict(item.outcome.evidence)}
     event = operation.EffectsMoved(
         [p.status for p in parts],
-        will_continue=again_at is not None,
+        will_continue=again_at is not None or item.goes_on,
         detail=detail,
     )
     decision = operation.decide(row.status, event)
@@ -144,6 +158,20 @@ async def _follow(
         await operations.hand_back(
             conn, row.key, owner=row.lease_owner, epoch=row.lease_epoch, due_at=again_at
         )
+
+
+async def _plan_recovery(
+    conn: Connection, item: Report, tries: Sequence[effects.AttemptRow], chain: Chain
+) -> None:
+    """Record what comes next for an effect that is still in doubt, and when."""
+    if item.outcome.evidence.get("stop") is True:
+        _log.error(
+            "attempt %s: the provider saw its key with other bytes; nothing is sent any more: %s",
+            item.attempt_id,
+            dict(item.outcome.evidence),
+        )
+    decision = recovery.plan([t.attempt for t in tries], item.outcome, now=chain.now)
+    await effects.plan_recoveries(conn, plans(tries, decision, chain.now))
 
 
 def _has_next(parts: Sequence[effects.EffectRow]) -> bool:
@@ -176,15 +204,15 @@ async def _end(
     row: OperationRow,
     decision: Transition[OperationStatus],
     item: Report,
-    state: _State,
+    state: State,
     chain: Chain,
 ) -> None:
     """Move the operation to what its effects say; only ``unknown`` is not an end."""
     unknown = decision.target is OperationStatus.UNKNOWN
     reason = {
         OperationStatus.UNKNOWN: Reason.OUTCOME_LOST,
-        OperationStatus.FAILED: Reason.REFUSED_BY_PROVIDER,
-        OperationStatus.PARTIAL: Reason.REFUSED_BY_PROVIDER,
+        OperationStatus.FAILED: item.reason,
+        OperationStatus.PARTIAL: item.reason,
     }.get(decision.target)
     told = replace(decision, reason=reason)
     entry = chain.move(

@@ -105,11 +105,17 @@ def objection(mail: MailPort, row: OperationRow, world: World, *, first: bool) -
     consent = world.consents.get(row.key)
     if policy is None or consent is None:
         return Refused(Reason.POLICY_CHANGED)
+    run = world.runs.get((row.tenant_id, row.run_id))
     return (
-        _run_objection(world.runs.get((row.tenant_id, row.run_id)), first=first)
+        run_objection(None if run is None else run.status, first=first)
         or _consent_objection(row, consent, world.chain.now, first=first)
         or _authority_objection(policy, row, consent, world)
-        or _target_objection(row, world, first=first)
+        or target_objection(
+            world.tickets.get((row.tenant_id, row.ticket_id)),
+            row.ticket_id,
+            row.ticket_version if first else row.closed_version,
+            first=first,
+        )
         or (
             Refused(Reason.ALREADY_DONE)
             if (row.tenant_id, row.intent_key) in world.succeeded
@@ -119,14 +125,14 @@ def objection(mail: MailPort, row: OperationRow, world: World, *, first: bool) -
     )
 
 
-def _run_objection(run: runs.RunRow | None, *, first: bool) -> Refused | None:
+def run_objection(status: RunStatus | None, *, first: bool) -> Refused | None:
     """A run that is ending or held opens nothing.
 
     A run that went on while it waits, or succeeded meanwhile, does not stop a later effect.
     """
-    if run is None or run.status in (RunStatus.CANCELLING, RunStatus.CANCELLED, RunStatus.FAILED):
+    if status in (None, RunStatus.CANCELLING, RunStatus.CANCELLED, RunStatus.FAILED):
         return Refused(Reason.CANCELLED)
-    if first and run.status is RunStatus.SUCCEEDED:
+    if first and status is RunStatus.SUCCEEDED:
         return Refused(Reason.CANCELLED)
     return None
 
@@ -139,6 +145,10 @@ def _consent_objection(
     if first:
         used = approval.decide(consent, approval.Used(), now=now)
         return used if isinstance(used, Refused) else None
+    if consent.status is ApprovalStatus.GRANTED:
+        # A person's "send again" is an approval of its own, which this repeat has to use.
+        used = approval.decide(consent, approval.Used(), now=now)
+        return Refused(Reason.APPROVAL_MISSING) if isinstance(used, Refused) else None
     if consent.status is not ApprovalStatus.CONSUMED:
         return Refused(Reason.APPROVAL_MISSING)
     return None
@@ -174,11 +184,12 @@ def _authority_objection(
     return Refused(Reason.IDENTITY_UNKNOWN, {"who": unknown}) if unknown else None
 
 
-def _target_objection(row: OperationRow, world: World, *, first: bool) -> Refused | None:
-    ticket = world.tickets.get((row.tenant_id, row.ticket_id))
-    wanted = row.ticket_version if first else row.closed_version
+def target_objection(
+    ticket: Ticket | None, ticket_id: str, wanted: int | None, *, first: bool
+) -> Refused | None:
+    """The ticket must stand where it was approved or, later, where our own close has left it."""
     if ticket is None:
-        return Refused(Reason.TICKET_UNKNOWN, {"ticket": row.ticket_id})
+        return Refused(Reason.TICKET_UNKNOWN, {"ticket": ticket_id})
     if ticket.version != wanted or (first and ticket.status is TicketStatus.CLOSED):
         return Refused(Reason.VERSION_CHANGED, {"approved": wanted, "version": ticket.version})
     return None

@@ -16,6 +16,7 @@ from executor.engine.budget import charge_alone
 from executor.engine.endings import expire, stop_for_time
 from executor.engine.engine import Engine
 from executor.engine.group import together_or_apart
+from executor.engine.late_evidence import match_late_evidence
 from executor.engine.reconciler import reconcile
 from executor.engine.waking import wake
 from executor.store import approvals, budgets, runs
@@ -29,7 +30,7 @@ REQUESTS_KEPT_SECONDS = 1_200.0
 
 async def sweep(engine: Engine) -> None:
     """Look once at everything whose time may be over; one part's failure stops no other."""
-    for part in (reconcile, _expire, _end_runs, _lose_sight, wake, _forget):
+    for part in (reconcile, match_late_evidence, _expire, _end_runs, _lose_sight, wake, _forget):
         await _guarded(part, engine)
 
 

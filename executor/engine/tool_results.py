@@ -22,7 +22,7 @@ def proposal_result(
     result: dict[str, JsonValue] = {
         "operation": operation_label(number),
         "status": status.value,
-        "message": _outcome(status),
+        "message": _outcome(status, reason),
     }
     if reason is not None:
         result["reason"] = reason.value
@@ -32,7 +32,7 @@ def proposal_result(
     return result
 
 
-def _outcome(status: OperationStatus) -> str:
+def _outcome(status: OperationStatus, reason: Reason | None) -> str:
     match status:
         case OperationStatus.SUCCEEDED:
             return "Done: the ticket is closed and the email was sent."
@@ -48,6 +48,8 @@ def _outcome(status: OperationStatus) -> str:
             return "The world had moved on, so nothing was done. Read the ticket again."
         case OperationStatus.FAILED:
             return "It failed, and it is proved that nothing was done."
+        case OperationStatus.PARTIAL if reason is Reason.SAID_NOT_SENT:
+            return "The ticket is closed, but a person found out that the email was not sent."
         case OperationStatus.PARTIAL:
             return "The ticket is closed, but the email was proved not sent. People were told."
         case OperationStatus.UNKNOWN:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from executor.domain.ids import OperationId, TenantId
+from executor.domain.ids import OperationId, RunId, TenantId
 from executor.store.statements import run
 
 AnyRow = Row[*tuple[Any, ...]]
@@ -27,6 +28,20 @@ async def effects(conn: AsyncConnection, tenant: TenantId, id_: OperationId) -> 
 async def attempts(conn: AsyncConnection, tenant: TenantId, id_: OperationId) -> Sequence[AnyRow]:
     """Read the tries of one operation in the order of their numbers per effect."""
     return (await run(conn, "show_attempts", tenant=tenant, id=id_)).all()
+
+
+async def words(
+    conn: AsyncConnection, tenant: TenantId, run_id: RunId, event: str, about: Sequence[UUID]
+) -> Sequence[AnyRow]:
+    """Read the journal's notes of one kind about some attempts of one run, in their order."""
+    return (
+        await run(conn, "show_words", tenant=tenant, run=run_id, event=event, attempts=list(about))
+    ).all()
+
+
+async def in_doubt(conn: AsyncConnection, tenant: TenantId, most: int) -> Sequence[AnyRow]:
+    """Read one tenant's operations that stand unknown, those that have for the longest first."""
+    return (await run(conn, "operations_in_doubt", tenant=tenant, most=most)).all()
 
 
 async def by_number(conn: AsyncConnection, tenant: TenantId, number: int) -> OperationId | None:

@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Row
@@ -20,6 +20,7 @@ from executor.domain.effect import (
     Capability,
     EffectKind,
     EffectStatus,
+    Terms,
 )
 from executor.domain.errors import LostRace
 from executor.domain.ids import AttemptId, EffectId, OperationId, TenantId, idempotency_key
@@ -75,19 +76,21 @@ class EffectMove:
 
 @dataclass(frozen=True, slots=True)
 class NewAttempt:
-    """A try to be recorded before its first byte leaves."""
+    """A try to be recorded before its first byte leaves, with the key and the bytes it uses."""
 
     tenant_id: TenantId
     operation_id: OperationId
     attempt: Attempt
     epoch: int
     provider: str
+    idempotency_key: str
+    payload_digest: bytes
     entry: JournalEntry
 
 
 @dataclass(frozen=True, slots=True)
 class AttemptRow:
-    """A stored try."""
+    """A stored try; ``recover_at`` is when a machine does something about it next, if ever."""
 
     tenant_id: TenantId
     operation_id: OperationId
@@ -95,6 +98,7 @@ class AttemptRow:
     epoch: int
     provider: str
     reported_at: datetime | None
+    recover_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +109,16 @@ class AttemptMove:
     transition: Transition[AttemptStatus]
     evidence: JsonObject
     entry: JournalEntry
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryPlan:
+    """What comes next for one unknown try: ``recover_at`` ``None`` leaves it to people."""
+
+    row: AttemptRow
+    recover_at: datetime | None
+    lookups: int
+    evidence: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +224,12 @@ async def open_attempts(
         epochs=[a.epoch for a in attempts],
         capabilities=[a.attempt.capability.value for a in attempts],
         providers=[a.provider for a in attempts],
+        keys=[a.idempotency_key for a in attempts],
+        digests=[a.payload_digest for a in attempts],
         deadlines=[a.attempt.deadline_at for a in attempts],
         concludes=[a.attempt.conclude_at for a in attempts],
+        windows=[_seconds(a.attempt.terms.key_window) for a in attempts],
+        lags=[_seconds(a.attempt.terms.lookup_lag) for a in attempts],
         now=now,
         entries=as_rows(a.entry for a in attempts),
     )
@@ -260,6 +278,29 @@ async def to_conclude(conn: AsyncConnection, most: int) -> list[AttemptRow]:
     return [_attempt(row) for row in await run(conn, "attempts_to_conclude", most=most)]
 
 
+async def to_recover(conn: AsyncConnection, most: int) -> list[AttemptRow]:
+    """Find unknown tries for which something is due; takes no lock."""
+    return [_attempt(row) for row in await run(conn, "attempts_to_recover", most=most)]
+
+
+async def plan_recoveries(conn: AsyncConnection, plans: Sequence[RecoveryPlan]) -> None:
+    """Record what comes next for unknown tries; any not unknown any more: ``LostRace``."""
+    if not plans:
+        return
+    planned = await run(
+        conn,
+        "plan_recoveries",
+        tenants=[p.row.tenant_id for p in plans],
+        ids=[p.row.attempt.id for p in plans],
+        times=[p.recover_at for p in plans],
+        lookups=[p.lookups for p in plans],
+        evidences=[json.dumps(p.evidence) for p in plans],
+    )
+    done = len(planned.all())
+    if done != len(plans):
+        raise LostRace("plan_recoveries", len(plans) - done)
+
+
 async def last_look(conn: AsyncConnection, tenant: TenantId, id_: AttemptId) -> LastLook | None:
     """Read a try once more, right before its first byte leaves."""
     row = (await run(conn, "attempt_right_before_the_call", tenant=tenant, id=id_)).one_or_none()
@@ -290,8 +331,19 @@ def _attempt(row: Row[*tuple[Any, ...]]) -> AttemptRow:
             row.conclude_at,
             row.seq,
             row.evidence,
+            Terms(_duration(row.key_window_seconds), _duration(row.lookup_lag_seconds)),
+            row.lookups,
         ),
         row.epoch,
         row.provider,
         row.reported_at,
+        row.recover_at,
     )
+
+
+def _seconds(duration: timedelta | None) -> float | None:
+    return None if duration is None else duration.total_seconds()
+
+
+def _duration(seconds: float | None) -> timedelta | None:
+    return None if seconds is None else timedelta(seconds=seconds)

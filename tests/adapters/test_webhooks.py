@@ -19,17 +19,17 @@ from bot.sandbox.clock import VirtualClock
 from bot.sandbox.postmark_double import PostmarkDouble
 from bot.sandbox.provider_listener import Listener
 from bot.sandbox.resend_double import WEBHOOK_SECRET, ResendDouble
-from executor.adapters.mail.delivery_event import (
+from executor.adapters.mail.postmark import PostmarkMail
+from executor.adapters.mail.postmark_webhook import WebhookCredential, read_postmark_webhook
+from executor.adapters.mail.resend import ResendMail
+from executor.adapters.mail.resend_webhook import read_resend_webhook, signing_key
+from executor.domain.delivery_event import (
     LONGEST_WEBHOOK,
     DeliveryEvent,
     DeliveryKind,
     RefusalReason,
     WebhookRefused,
 )
-from executor.adapters.mail.postmark import PostmarkMail
-from executor.adapters.mail.postmark_webhook import WebhookCredential, read_postmark_webhook
-from executor.adapters.mail.resend import ResendMail
-from executor.adapters.mail.resend_webhook import read_resend_webhook, signing_key
 from executor.domain.payloads import canonical
 from tests.adapters.json_mails import REFERENCE, outgoing
 
@@ -150,6 +150,7 @@ def test_a_timestamp_is_believed_for_five_minutes_on_either_side(offset: int) ->
 def test_resends_events_are_read(kind: str, expected: DeliveryKind) -> None:
     body = resend_event(kind, bounce={"type": "Permanent", "subType": "General", "message": "no"})
     assert read_resend_webhook(body, signed(body), [KEY], NOW) == DeliveryEvent(
+        "msg_1",
         REFERENCE,
         "49a3999c-0ce1-4ea6-ab68-afcd6dc2e794",
         expected,
@@ -268,6 +269,7 @@ def test_postmarks_events_are_read(record: str, bounce: str, expected: DeliveryK
         return
     assert event is not None
     assert (event.kind, event.reference) == (expected, REFERENCE)
+    assert event.event_id == hashlib.sha256(postmark_event(record, Type=bounce)).hexdigest()
     assert event.happened_at == datetime(2026, 12, 1, 10, 0, 0, 123_456, UTC)
     assert event.evidence["recipients"] == ["pat@cust.example"]
     assert event.evidence.get("bounce") == (bounce or None)

@@ -52,3 +52,42 @@ def test_no_secret_stands_in_a_representation_or_an_error() -> None:
         bot_settings({**GOOD, "SIGNOFF_PORT": "many", "SLACK_API_URL": "xoxb-in-the-wrong-place"})
     assert "xoxb" not in str(refused.value)
     assert len(refused.value.problems) == 2
+
+
+def test_webhook_secrets_are_read_with_their_successors_and_none_is_no_door() -> None:
+    settings = bot_settings(GOOD)
+    assert (settings.resend_webhook_secrets, settings.postmark_webhook_credentials) == ((), ())
+    settings = bot_settings(
+        {
+            **GOOD,
+            "SIGNOFF_RESEND_WEBHOOK_SECRET": "whsec_bmV3, whsec_b2xkZXI=",
+            "SIGNOFF_POSTMARK_WEBHOOK_CREDENTIAL": "signoff:new:er, signoff:old",
+        }
+    )
+    secrets = [secret.get_secret_value() for secret in settings.resend_webhook_secrets]
+    assert secrets == ["whsec_bmV3", "whsec_b2xkZXI="]
+    pairs = [(u, word.get_secret_value()) for u, word in settings.postmark_webhook_credentials]
+    assert pairs == [("signoff", "new:er"), ("signoff", "old")]
+    assert not any(word in repr(settings) for word in ("bmV3", "b2xkZXI", "new:er", "old"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SIGNOFF_RESEND_WEBHOOK_SECRET", ""),
+        ("SIGNOFF_RESEND_WEBHOOK_SECRET", " , "),
+        ("SIGNOFF_RESEND_WEBHOOK_SECRET", "whsec_"),
+        ("SIGNOFF_RESEND_WEBHOOK_SECRET", "bmV3"),
+        ("SIGNOFF_RESEND_WEBHOOK_SECRET", "whsec_bmV3,whsec_hunter2"),
+        ("SIGNOFF_POSTMARK_WEBHOOK_CREDENTIAL", ""),
+        ("SIGNOFF_POSTMARK_WEBHOOK_CREDENTIAL", "hunter2"),
+        ("SIGNOFF_POSTMARK_WEBHOOK_CREDENTIAL", "user:"),
+        ("SIGNOFF_POSTMARK_WEBHOOK_CREDENTIAL", ":hunter2"),
+    ],
+)
+def test_a_webhook_secret_that_verifies_nothing_is_refused_unrepeated(
+    name: str, value: str
+) -> None:
+    with pytest.raises(SettingsInvalid, match=name) as refused:
+        bot_settings({**GOOD, name: value})
+    assert "hunter2" not in str(refused.value)

@@ -14,6 +14,7 @@ import aiohttp
 import pytest
 
 from bot.sandbox.faults import Fault
+from bot.sandbox.resend_double import WEBHOOK_SECRET
 from executor.domain.operation import OperationStatus
 from tests.support.bot_harness import REVIEWER, Harness
 
@@ -80,6 +81,8 @@ async def test_b195_at_the_loudest_log_level_no_secret_is_written_and_sigterm_en
             "DATABASE_URL": h.database_url,
             "SIGNOFF_PORT": str(port),
             "SIGNOFF_LOG_LEVEL": "DEBUG",
+            "SIGNOFF_RESEND_WEBHOOK_SECRET": WEBHOOK_SECRET,
+            "SIGNOFF_POSTMARK_WEBHOOK_CREDENTIAL": "signoff:pass-by-postmark",
         }
     )
     reading = asyncio.create_task(process.communicate())
@@ -87,6 +90,11 @@ async def test_b195_at_the_loudest_log_level_no_secret_is_written_and_sigterm_en
         url = f"http://127.0.0.1:{port}"
         async with aiohttp.ClientSession() as session:
             await h.until(lambda: _is_ready(session, url), bool, timeout=60)
+            assert await _door(session, f"{url}/webhooks/resend", {}) == 400
+            assert await _door(session, f"{url}/webhooks/postmark", {}) == 401
+            known = aiohttp.encode_basic_auth("signoff", "pass-by-postmark")
+            named = {"Authorization": known}
+            assert await _door(session, f"{url}/webhooks/postmark", named) == 400
         h.workspace.connect(url)
         h.slack.faults.add("chat.postMessage", fault=Fault.ERROR_500_BEFORE_COMMIT)
         h.slack.faults.add("chat.update", fault=Fault.LOST_AFTER_COMMIT)
@@ -107,6 +115,8 @@ async def test_b195_at_the_loudest_log_level_no_secret_is_written_and_sigterm_en
     for secret in (
         h.workspace.bot_token.encode(),
         h.workspace.signing_secret.encode(),
+        WEBHOOK_SECRET.encode(),
+        b"pass-by-postmark",
         b"xoxb-",
         b"xapp-",
         b"Bearer",
@@ -115,6 +125,11 @@ async def test_b195_at_the_loudest_log_level_no_secret_is_written_and_sigterm_en
         b"Hello Pat",
     ):
         assert secret not in output, secret
+
+
+async def _door(session: aiohttp.ClientSession, url: str, headers: dict[str, str]) -> int:
+    async with session.post(url, headers=headers, data=b"{}") as response:
+        return response.status
 
 
 async def _is_ready(session: aiohttp.ClientSession, url: str) -> bool:

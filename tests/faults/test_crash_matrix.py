@@ -16,6 +16,7 @@ from tests.support.demo import demo_once
 _WORDS = {
     Story.APPROVE: ("succeeded", "Done. "),
     Story.MENTION: ("succeeded", "Done. "),
+    Story.SETTLE: ("succeeded", "Done. "),
     Story.CANCEL: ("withdrawn", "Withdrawn: nothing was done. "),
     Story.EXPIRE: ("expired", "Expired: nothing was done. "),
 }

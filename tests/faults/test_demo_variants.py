@@ -24,6 +24,7 @@ pytestmark = pytest.mark.timeout(180)
         (("--stale",), "stale", 0, "open"),
         (("--expire",), "expired", 0, "open"),
         (("--mention",), "succeeded", 1, "closed"),
+        (("--settle",), "succeeded", 1, "closed"),
     ],
 )
 async def test_a_story_comes_to_its_true_end(

@@ -52,9 +52,10 @@ SELECT 'T1', o.id, 1, 'planned', o.id, 1, 'email.send', 'opaque', 'smtp', CAST(o
        sha256(''), '{}'
 FROM operations o;
 INSERT INTO attempts (tenant_id, id, seq, status, operation_id, effect_id, number, epoch,
-    capability, provider, opened_at, deadline_at, conclude_at, reported_at)
-SELECT 'T1', o.id, 2, 'applied', o.id, o.id, 1, 1, 'opaque', 'smtp', now(), now(),
-       now() + interval '1 minute', now()
+    capability, provider, idempotency_key, payload_digest, opened_at, deadline_at, conclude_at,
+    reported_at)
+SELECT 'T1', o.id, 2, 'applied', o.id, o.id, 1, 1, 'opaque', 'smtp', CAST(o.id AS text),
+       sha256(''), now(), now(), now() + interval '1 minute', now()
 FROM operations o;
 INSERT INTO reservations (tenant_id, id, seq, status, run_id, day, purpose, amount_microusd,
     actual_microusd, reserved_at, deadline_at)
@@ -65,6 +66,10 @@ INSERT INTO cards (tenant_id, subject_id, subject_kind, wanted_revision, shown_r
 SELECT 'T1', o.id, 'operation', 1, 1, 'C1', CAST(o.id AS text), now() FROM operations o;
 INSERT INTO inbox (tenant_id, event_id, payload, received_at, handled_at)
 SELECT 'T1', CAST(o.id AS text), '{}', now(), now() FROM operations o;
+INSERT INTO late_evidence (tenant_id, provider, event_id, reference, mail_id, kind, evidence,
+    happened_at, received_at, matched_at)
+SELECT 'T1', 'resend', CAST(o.id AS text), o.id, '1', 'delivered', '{}', now(), now(), now()
+FROM operations o;
 ANALYZE;
 """
 
@@ -72,6 +77,7 @@ PLANS: dict[str, tuple[dict[str, object], set[str]]] = {
     "due_runs": ({"most": 10}, {"runs_that_are_due"}),
     "due_operations": ({"most": 10}, {"operations_that_are_due"}),
     "attempts_to_conclude": ({"most": 10}, {"attempts_to_conclude"}),
+    "attempts_to_recover": ({"most": 10}, {"attempts_to_recover"}),
     "approvals_past_their_time": (
         {"most": 10},
         {"approvals_to_decide_by", "approvals_to_use_by"},
@@ -81,6 +87,7 @@ PLANS: dict[str, tuple[dict[str, object], set[str]]] = {
     "operations_to_wake_for": ({"most": 10}, {"operations_whose_runs_wait_to_be_woken"}),
     "claim_cards": ({"most": 10, "lease_seconds": 30.0}, {"cards_that_are_due"}),
     "claim_events": ({"most": 10, "lease_seconds": 30.0}, {"inbox_that_is_due"}),
+    "due_late_evidence": ({"most": 10}, {"late_evidence_that_is_due"}),
     "operations_of_keys": (
         {"tenants": ["T1"], "intent_keys": ["close:d:7:1"]},
         {"one_live_operation_an_intent_key", "operations_that_may_have_succeeded"},
@@ -153,6 +160,8 @@ async def test_what_belongs_to_one_operation_or_run_is_found_by_index(
         "operations_of_runs": {"tenants": ["T1"], "runs": [one[0]]},
         "proposals_of_run": {"tenant": "T1", "run": one[0]},
         "lock_cards": {"tenants": ["T1"], "subjects": [one[0]]},
+        "effects_by_id": {"tenants": ["T1"], "ids": [one[0]]},
+        "delivery_notes": {"tenant": "T1", "operation": one[0], "most": 50},
     }
     for name, binds in cases.items():
         nodes = _nodes(await _plan(busy, name, binds))

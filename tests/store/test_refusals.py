@@ -31,6 +31,9 @@ async def office(database: Database) -> Office:
     async with database.transaction() as conn:
         await inbox.put(conn, TENANT, "Ev1", {})
         for statement in (
+            "INSERT INTO late_evidence (tenant_id, provider, event_id, reference, mail_id, kind, "
+            "evidence, happened_at, received_at, due_at) SELECT id, 'resend', 'msg_1', "
+            "gen_random_uuid(), '1', 'bounced', '{}', now(), now(), now() FROM tenants",
             "INSERT INTO tenant_days (tenant_id, day, limit_microusd) "
             "SELECT id, '2026-01-01', 9 FROM tenants",
             "INSERT INTO steps (tenant_id, run_id, number, kind, answers_step, answers_ordinal, "
@@ -91,6 +94,7 @@ CHECKS: dict[str, list[str]] = {
     ),
     "only_a_running_run_is_leased": _set("runs", "status = 'waiting'"),
     "a_lease_has_an_owner_and_an_end": _set("runs", "lease_until = NULL"),
+    "takeovers_are_counted_from_zero": _set("runs", "takeovers = -1"),
     "a_step_is_a_reply_or_a_result": _set("steps", "kind = 'thought', answers_step = NULL"),
     "a_result_names_its_call": _set("steps", "answers_step = NULL, kind = 'tool'"),
     "the_digest_is_of_the_intent": _set("operations", "intent = intent || ' '"),
@@ -111,6 +115,9 @@ CHECKS: dict[str, list[str]] = {
     "an_attempt_has_a_known_status": _set("attempts", "status = 'sent', reported_at = now()"),
     "an_attempt_is_reported_when_it_is_no_longer_open": _set("attempts", "reported_at = now()"),
     "nothing_is_concluded_before_the_deadline": _set("attempts", "conclude_at = deadline_at"),
+    "only_a_keyed_attempt_has_a_window": _set("attempts", "key_window_seconds = 60"),
+    "only_an_attempt_that_can_be_looked_up_has_a_lag": _set("attempts", "lookup_lag_seconds = 60"),
+    "only_an_unknown_attempt_is_recovered": _set("attempts", "recover_at = now()"),
     "an_approval_has_a_known_status": _set("approvals", "status = 'fine'"),
     "at_least_one_vote_is_needed": _set("approvals", "quorum = 0"),
     "the_time_to_decide_begins_when_it_is_shown": _set("approvals", "presented_at = NULL"),
@@ -131,6 +138,8 @@ CHECKS: dict[str, list[str]] = {
     "a_ticket_is_open_or_closed": _set("desk_tickets", "status = 'ajar'"),
     "versions_begin_at_one": _set("desk_tickets", "version = 0"),
     "a_change_has_a_known_kind": _set("desk_events", "kind = 'rumour'"),
+    "late_evidence_has_a_known_kind": _set("late_evidence", "kind = 'lost'"),
+    "late_evidence_is_due_until_it_is_matched": _set("late_evidence", "due_at = NULL"),
     "episodes_begin_at_one": _set("ticket_episodes", "episode = 0"),
 }
 
@@ -253,9 +262,11 @@ async def test_a_second_live_operation_of_one_intent_key_is_refused(office: Offi
 async def test_a_second_open_attempt_of_one_effect_is_refused(office: Office) -> None:
     second = (
         "INSERT INTO attempts (tenant_id, id, seq, status, operation_id, effect_id, number, epoch, "
-        "capability, provider, opened_at, deadline_at, conclude_at) "
+        "capability, provider, idempotency_key, payload_digest, opened_at, deadline_at, "
+        "conclude_at) "
         "SELECT tenant_id, gen_random_uuid(), 1, status, operation_id, effect_id, 2, epoch, "
-        "capability, provider, opened_at, deadline_at, conclude_at FROM attempts"
+        "capability, provider, idempotency_key, payload_digest, opened_at, deadline_at, "
+        "conclude_at FROM attempts"
     )
     assert await _refused_by(office, second) == "one_open_attempt_an_effect"
 

@@ -13,7 +13,7 @@ another bot process's worth beside the first one; ``start_worker`` another execu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -28,6 +28,7 @@ from sqlalchemy import text
 from bot.application import Bot, News, installation_of
 from bot.card_delivery import CardDelivery
 from bot.cards import CardPainter, card_environment
+from bot.ingress.webhooks import Webhook
 from bot.sandbox.interaction import Person
 from bot.sandbox.mailbox import Mailbox
 from bot.sandbox.model import Message
@@ -179,6 +180,7 @@ class Harness:
     bot: bool = True
     call_seconds: float = 2.0
     look_for: timedelta = timedelta(seconds=1.5)
+    webhooks: Sequence[Webhook] = ()
     mailbox: Mailbox = field(default_factory=Mailbox)
     bots: list[RunningBot] = field(default_factory=list)
     workers: list[RunningWorker] = field(default_factory=list)
@@ -255,6 +257,7 @@ class Harness:
                 call_seconds=self.call_seconds,
                 look_for=self.look_for,
             ),
+            webhooks=self.webhooks,
         )
         loops = asyncio.create_task(bot.run(), name="bot")
         stack.push_async_callback(_ended, loops)

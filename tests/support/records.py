@@ -15,7 +15,14 @@ from uuid import UUID
 from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
 from executor.domain.email import EmailContent, Mailbox
-from executor.domain.ids import ApprovalId, OperationId, PrincipalId, RunId, TenantId
+from executor.domain.ids import (
+    ApprovalId,
+    AttemptId,
+    OperationId,
+    PrincipalId,
+    RunId,
+    TenantId,
+)
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
 from executor.domain.run import RunStatus
@@ -24,12 +31,15 @@ from executor.domain.transition import Reason
 from executor.engine.card_record import (
     ApprovalRecord,
     AttemptRecord,
+    DoubtRecord,
     EffectRecord,
     OperationRecord,
     RunRecord,
     TicketRecord,
     VoteRecord,
+    WordRecord,
 )
+from executor.engine.word import SAID, SAID_BY, Said
 
 TEAM = TenantId("TEAM1")
 U_REQ = PrincipalId("slack:TEAM1:U_REQ")
@@ -165,12 +175,25 @@ def operation_record(*, email: EmailContent | None = None, **changes: Any) -> Op
         ticket=ticket_record(),
         email=(email or email_content()).as_json(),
         effects=effect_records(),
+        words=(),
+        doubt=None,
         approval=approval_record(),
         created_at=NOW,
         opened_at=None,
         ended_at=None,
     )
     return replace(record, **changes)
+
+
+def doubt_record(**changes: Any) -> DoubtRecord:
+    """A doubt about the first attempt, which may be sent again."""
+    doubt = DoubtRecord(AttemptId(UUID("0197f000-0000-7000-8000-000000000004")), True)
+    return replace(doubt, **changes)
+
+
+def word_record(said: Said, by: PrincipalId = U_APP, note: str = "") -> WordRecord:
+    """A word given an hour after the email may have left."""
+    return WordRecord(by, said, note, NOW + timedelta(hours=1))
 
 
 def run_record(**changes: Any) -> RunRecord:
@@ -264,6 +287,48 @@ def states() -> dict[str, OperationRecord | RunRecord]:
             status=OperationStatus.UNKNOWN,
             approval=consumed,
             effects=effect_records(EffectStatus.APPLIED, EffectStatus.UNKNOWN, [lost]),
+        ),
+        "unknown_left": operation_record(
+            status=OperationStatus.UNKNOWN,
+            reason=Reason.OUTCOME_LOST,
+            approval=consumed,
+            effects=effect_records(EffectStatus.APPLIED, EffectStatus.UNKNOWN, [lost]),
+            words=(word_record(Said.LEAVE, note="*Pat* is on holiday."),),
+            doubt=doubt_record(),
+        ),
+        "unknown_not_to_be_repeated": operation_record(
+            status=OperationStatus.UNKNOWN,
+            reason=Reason.OUTCOME_LOST,
+            approval=consumed,
+            effects=effect_records(EffectStatus.APPLIED, EffectStatus.UNKNOWN, [lost]),
+            doubt=doubt_record(may_send_again=False),
+        ),
+        "partial_by_word": operation_record(
+            status=OperationStatus.PARTIAL,
+            reason=Reason.SAID_NOT_SENT,
+            approval=consumed,
+            effects=effect_records(
+                EffectStatus.APPLIED,
+                EffectStatus.NOT_APPLIED,
+                [
+                    replace(
+                        lost,
+                        status=AttemptStatus.NOT_APPLIED,
+                        evidence={**lost.evidence, SAID_BY: U_APP, SAID: "not_sent"},
+                    )
+                ],
+            ),
+            words=(word_record(Said.NOT_SENT),),
+        ),
+        "contradicted": operation_record(
+            status=OperationStatus.SUCCEEDED,
+            approval=consumed,
+            effects=effect_records(
+                EffectStatus.APPLIED,
+                EffectStatus.APPLIED,
+                [replace(sent, evidence={SAID_BY: U_APP, SAID: "not_sent", **sent.evidence})],
+            ),
+            words=(word_record(Said.NOT_SENT),),
         ),
         "rejected": operation_record(
             status=OperationStatus.REJECTED,

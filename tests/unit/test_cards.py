@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 from bot.button_value import ButtonValue
 from bot.cards import CardPainter, Drawing, button_value, card_environment, text_length
 from bot.sandbox.blocks import over_budget, validate_message, validate_view, view_too_large
+from bot.settle_value import SettleValue
 from executor.domain.closing_html import BODY_STYLE
-from executor.domain.effect import AttemptStatus
+from executor.domain.effect import AttemptStatus, EffectStatus
 from executor.domain.operation import OperationStatus
 from executor.domain.transition import Reason
 from executor.engine.card_record import OperationRecord, RunRecord
+from executor.engine.word import SAID, SAID_BY, Said
 from tests.support.card_reading import (
     OWN_TYPES,
     action_ids,
@@ -38,6 +40,7 @@ from tests.support.records import (
     U_APP,
     approval_record,
     attempt_record,
+    doubt_record,
     email_content,
     mailbox,
     operation_record,
@@ -46,11 +49,14 @@ from tests.support.records import (
     ticket_change,
     ticket_record,
     vote_record,
+    word_record,
 )
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE_GOLDEN = "WRITE_GOLDEN"
 MARK = "§§"
+
+SETTLE = ["settle_sent", "settle_not_sent", "settle_send_again", "settle_leave"]
 
 PAINTER = CardPainter(card_environment())
 
@@ -125,13 +131,28 @@ def hostile_record(text: str, status: OperationStatus, length: int) -> Operation
         effects=tuple(
             replace(
                 effect,
+                status=EffectStatus(attempt_status.value),
+                provider=marked,
                 promise=marked,
-                attempts=(attempt_record(attempt_status, {marked: long, "deep": {"x": [long]}}),),
+                attempts=(
+                    attempt_record(
+                        attempt_status,
+                        {
+                            "phase": marked,
+                            SAID: "not_sent",
+                            SAID_BY: U_APP,
+                            marked: long,
+                            "deep": {"x": [long]},
+                        },
+                    ),
+                ),
             )
             for effect, attempt_status in zip(
                 first.effects, [AttemptStatus.UNKNOWN, AttemptStatus.APPLIED], strict=True
             )
         ),
+        words=tuple(word_record(said, note=long) for said in Said),
+        doubt=doubt_record() if status is OperationStatus.UNKNOWN else None,
         approval=approval_record(quorum=20, votes=(vote_record(U_APP, note=marked),) * 20),
     )
 
@@ -226,6 +247,8 @@ def test_a_text_that_fits_no_view_cannot_be_approved_at_all() -> None:
 def test_approve_is_there_exactly_while_it_would_count() -> None:
     actions = {name: action_ids(draw(record).blocks) for name, record in states().items()}
     assert actions.pop("awaiting_but_ticket_moved") == ["reject"]
+    assert actions.pop("unknown_left") == SETTLE
+    assert actions.pop("unknown_not_to_be_repeated") == [a for a in SETTLE if "again" not in a]
     for name, found in actions.items():
         assert found == (["approve", "reject"] if name.startswith("awaiting") else [])
     for name, record in states().items():
@@ -342,6 +365,53 @@ def test_an_unknown_outcome_never_claims_either_end() -> None:
     assert "The email may have been sent." in shown
     assert "A person has to look" in shown
     assert "was sent" not in shown
+
+
+def test_what_a_person_may_settle_says_where_it_was_lost_and_until_when_it_may_arrive() -> None:
+    blocks = draw(states()["unknown_left"]).blocks
+    shown = json.dumps(blocks[1])
+    assert "and then the provider's answer was lost." in shown
+    assert "It may still be on its way until" in shown
+    assert "Sending it again can mean a second email" in shown
+    assert "Sending it again" not in json.dumps(draw(states()["unknown_not_to_be_repeated"]).blocks)
+    assert literals([blocks[1]])[:2] == [
+        "email.send through smtp:mail.acme.example:587, to pat@cust.example",
+        "*Pat* is on holiday.",
+    ]
+
+
+def test_the_words_buttons_name_the_attempt_that_is_shown_and_ask_back() -> None:
+    record = states()["unknown_left"]
+    assert isinstance(record, OperationRecord)
+    assert record.doubt is not None
+    buttons = [n for n in nodes(draw(record).blocks) if n.get("type") == "button"]
+    assert all("confirm" in button for button in buttons)
+    [value] = {button["value"] for button in buttons}
+    assert SettleValue.decode(value) == SettleValue(record.id, record.doubt.attempt_id)
+    [again] = [b for b in buttons if b["action_id"] == "settle_send_again"]
+    assert "the customer gets it twice" in again["confirm"]["text"]["text"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[" * 150,
+        '{"o":1,"t":1}',
+        button_value(operation_record(), NONCE).encode(),
+        SettleValue(operation_record().id, doubt_record().attempt_id).encode() + " ",
+        SettleValue(operation_record().id, doubt_record().attempt_id).encode().upper(),
+    ],
+)
+def test_a_words_value_that_we_did_not_write_is_refused(text: str) -> None:
+    assert SettleValue.decode(text) is None
+
+
+def test_a_word_that_proof_contradicts_stays_on_the_card_as_contradicted() -> None:
+    shown = json.dumps(draw(states()["contradicted"]).blocks[1])
+    assert "said that it was not sent; the provider's proof says that it was." in shown
+    assert "Contradicted" not in json.dumps(draw(states()["partial_by_word"]).blocks)
 
 
 @settings(max_examples=30, deadline=None)

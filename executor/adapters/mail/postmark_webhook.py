@@ -2,7 +2,8 @@
 
 Postmark sends user and password of the webhook's URL as basic authentication (Postmark, "Webhooks
 overview", 2026). There is no timestamp to be believed and no id of the delivery, so the same event
-may come any number of times. Nothing that a request holds raises anything but ``WebhookRefused``.
+may come any number of times; it is known again by the digest of its bytes. Nothing that a request
+holds raises anything but ``WebhookRefused``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from dataclasses import dataclass
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from executor.adapters.mail.delivery_event import (
+from executor.adapters.mail.json_mail import REFERENCE_NAME
+from executor.domain.delivery_event import (
     LONGEST_WEBHOOK,
     DeliveryEvent,
     DeliveryKind,
@@ -25,7 +27,6 @@ from executor.adapters.mail.delivery_event import (
     reference_from,
     short_text,
 )
-from executor.adapters.mail.json_mail import REFERENCE_NAME
 from executor.domain.payloads import JsonValue
 
 _LONGEST_CREDENTIAL = 2_000
@@ -92,14 +93,15 @@ def read_postmark_webhook(
         record = _Record.model_validate_json(body).RecordType
         if record == "Delivery":
             delivery = _Delivery.model_validate_json(body)
-            return _event(delivery, DeliveryKind.DELIVERED, record, delivery.Recipient)
+            return _event(body, delivery, DeliveryKind.DELIVERED, record, delivery.Recipient)
         if record == "SpamComplaint":
-            return _event(_Bounce.model_validate_json(body), DeliveryKind.COMPLAINED, record)
+            complaint = _Bounce.model_validate_json(body)
+            return _event(body, complaint, DeliveryKind.COMPLAINED, record)
         if record == "Bounce":
             bounce = _Bounce.model_validate_json(body)
             delayed = bounce.Type == "Transient"
             kind = DeliveryKind.DELAYED if delayed else DeliveryKind.BOUNCED
-            return None if bounce.Type in _NO_BOUNCE else _event(bounce, kind, record)
+            return None if bounce.Type in _NO_BOUNCE else _event(body, bounce, kind, record)
     except ValidationError:
         # Its words would repeat the body.
         raise WebhookRefused(RefusalReason.MALFORMED) from None
@@ -107,7 +109,11 @@ def read_postmark_webhook(
 
 
 def _event(
-    mail: _Delivery | _Bounce, kind: DeliveryKind, record: str, recipient: str = ""
+    body: bytes,
+    mail: _Delivery | _Bounce,
+    kind: DeliveryKind,
+    record: str,
+    recipient: str = "",
 ) -> DeliveryEvent:
     evidence: dict[str, JsonValue] = {"provider": "postmark", "event": record}
     happened_at = mail.DeliveredAt if isinstance(mail, _Delivery) else mail.BouncedAt
@@ -116,7 +122,8 @@ def _event(
         evidence["bounce"] = short_text(mail.Type)
     evidence["recipients"] = [short_text(recipient)] if recipient else []
     reference = reference_from(mail.Metadata.get(REFERENCE_NAME))
-    return DeliveryEvent(reference, mail.MessageID, kind, happened_at, evidence)
+    event_id = hashlib.sha256(body).hexdigest()
+    return DeliveryEvent(event_id, reference, mail.MessageID, kind, happened_at, evidence)
 
 
 def _verify(headers: Mapping[str, str], credentials: Sequence[WebhookCredential]) -> None:

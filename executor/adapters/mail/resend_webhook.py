@@ -18,7 +18,8 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from executor.adapters.mail.delivery_event import (
+from executor.adapters.mail.json_mail import REFERENCE_NAME
+from executor.domain.delivery_event import (
     LONGEST_WEBHOOK,
     DeliveryEvent,
     DeliveryKind,
@@ -28,7 +29,6 @@ from executor.adapters.mail.delivery_event import (
     short_text,
     short_texts,
 )
-from executor.adapters.mail.json_mail import REFERENCE_NAME
 from executor.domain.payloads import JsonValue
 
 OLDEST_SECONDS = 300
@@ -134,7 +134,12 @@ def read_resend_webhook(
     if mail.bounce is not None:
         evidence["bounce"] = short_text(f"{mail.bounce.type} {mail.bounce.subType}".strip())
     return DeliveryEvent(
-        reference_from(tags.get(REFERENCE_NAME)), mail.email_id, kind, event.created_at, evidence
+        event_id,
+        reference_from(tags.get(REFERENCE_NAME)),
+        mail.email_id,
+        kind,
+        event.created_at,
+        evidence,
     )
 
 

@@ -101,6 +101,8 @@ CREATE TABLE effects (
     PRIMARY KEY (tenant_id, id),
     FOREIGN KEY (tenant_id, operation_id) REFERENCES operations (tenant_id, id),
     CONSTRAINT effects_have_an_order UNIQUE (tenant_id, operation_id, position),
+    CONSTRAINT an_effect_has_one_key_and_one_payload
+        UNIQUE (tenant_id, id, idempotency_key, payload_digest),
     CONSTRAINT an_idempotency_key_names_one_effect UNIQUE (tenant_id, idempotency_key),
     CONSTRAINT the_payload_is_what_was_digested CHECK (payload_digest = sha256(payload)),
     CONSTRAINT an_effect_has_a_known_status CHECK (status IN (
@@ -122,13 +124,24 @@ CREATE TABLE attempts (
     epoch        bigint NOT NULL,
     capability   text NOT NULL,
     provider     text NOT NULL,
+    idempotency_key text NOT NULL,
+    payload_digest  bytea NOT NULL,
     opened_at    timestamptz NOT NULL,
     deadline_at  timestamptz NOT NULL,
     conclude_at  timestamptz NOT NULL,
     reported_at  timestamptz,
     evidence     jsonb NOT NULL DEFAULT '{}',
+    -- What the provider was declared to allow when the attempt was made.
+    key_window_seconds double precision,
+    lookup_lag_seconds double precision,
+    -- Searches begun for it, and when a machine does something next; NULL: nothing is due.
+    lookups      integer NOT NULL DEFAULT 0,
+    recover_at   timestamptz,
     PRIMARY KEY (tenant_id, id),
-    FOREIGN KEY (tenant_id, effect_id) REFERENCES effects (tenant_id, id),
+    -- Once an attempt is recorded, its effect cannot get another key or other bytes any more.
+    CONSTRAINT every_attempt_has_the_key_and_the_bytes_of_its_effect
+        FOREIGN KEY (tenant_id, effect_id, idempotency_key, payload_digest)
+        REFERENCES effects (tenant_id, id, idempotency_key, payload_digest),
     FOREIGN KEY (tenant_id, operation_id) REFERENCES operations (tenant_id, id),
     CONSTRAINT attempts_are_numbered UNIQUE (tenant_id, effect_id, number),
     CONSTRAINT an_attempt_has_a_known_status CHECK (status IN (
@@ -136,6 +149,12 @@ CREATE TABLE attempts (
     CONSTRAINT an_attempt_is_reported_when_it_is_no_longer_open
         CHECK ((status = 'dispatched') = (reported_at IS NULL)),
     CONSTRAINT nothing_is_concluded_before_the_deadline CHECK (conclude_at > deadline_at),
+    CONSTRAINT only_a_keyed_attempt_has_a_window
+        CHECK (key_window_seconds IS NULL OR (capability = 'keyed' AND key_window_seconds > 0)),
+    CONSTRAINT only_an_attempt_that_can_be_looked_up_has_a_lag
+        CHECK (lookup_lag_seconds IS NULL OR (capability = 'lookup' AND lookup_lag_seconds >= 0)),
+    CONSTRAINT only_an_unknown_attempt_is_recovered
+        CHECK (recover_at IS NULL OR status = 'unknown'),
     CONSTRAINT an_attempt_stands_where_its_journal_ends
         FOREIGN KEY (tenant_id, machine, id, seq, status)
         REFERENCES journal (tenant_id, machine, entity_id, seq, target)
@@ -144,6 +163,7 @@ CREATE TABLE attempts (
 CREATE UNIQUE INDEX one_open_attempt_an_effect ON attempts (tenant_id, effect_id)
     WHERE status = 'dispatched';
 CREATE INDEX attempts_to_conclude ON attempts (conclude_at) WHERE status = 'dispatched';
+CREATE INDEX attempts_to_recover ON attempts (recover_at) WHERE recover_at IS NOT NULL;
 CREATE INDEX attempts_by_operation ON attempts (tenant_id, operation_id);
 
 CREATE TABLE approvals (

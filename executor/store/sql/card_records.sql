@@ -2,7 +2,8 @@
 -- Read one operation with its run and its newest approval, as its card shows it; takes no lock.
 SELECT o.number, o.status, o.run_id, o.requester, o.digest, o.content_revision, o.policy_version,
        o.intent, o.desk, o.ticket_id, o.ticket_version, o.reason, o.detail, o.created_at, o.opened_at,
-       o.ended_at, r.number AS run_number, r.goal,
+       o.ended_at, o.intent_key, o.closed_version, r.number AS run_number, r.goal,
+       r.status AS run_status,
        a.id AS approval_id, a.status AS approval_status, a.quorum, a.decide_within_seconds,
        a.decide_by, a.use_by
 FROM operations o
@@ -18,8 +19,27 @@ WHERE tenant_id = :tenant AND operation_id = :id ORDER BY position;
 
 -- name: show_attempts
 -- Read the tries of one operation as its card shows them.
-SELECT effect_id, number, status, evidence, opened_at, conclude_at, reported_at FROM attempts
+SELECT id, effect_id, number, status, evidence, opened_at, conclude_at, reported_at, recover_at
+FROM attempts
 WHERE tenant_id = :tenant AND operation_id = :id ORDER BY effect_id, number;
+
+-- name: show_words
+-- Read what people said about some attempts of one run, in the order in which they said it.
+SELECT actor, detail, recorded_at FROM journal
+WHERE tenant_id = :tenant AND subject = :run AND machine IS NULL AND event = :event
+  AND entity_id = ANY(CAST(:attempts AS uuid[]))
+ORDER BY position;
+
+-- name: operations_in_doubt
+-- Find one tenant's operations of which nobody knows whether they were done, the longest first.
+SELECT o.id, o.number, o.ticket_id, min(a.reported_at) AS since, min(a.recover_at) AS recover_at,
+       signoff_clock() AS now
+FROM operations o
+JOIN attempts a ON a.tenant_id = o.tenant_id AND a.operation_id = o.id AND a.status = 'unknown'
+WHERE o.tenant_id = :tenant AND o.status = 'unknown'
+GROUP BY o.id, o.number, o.ticket_id
+ORDER BY since, o.number
+LIMIT :most;
 
 -- name: operation_by_number
 -- Find one tenant's operation by the number that people use.

@@ -60,14 +60,19 @@ WITH opened AS (
         CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:operations AS uuid[]),
         CAST(:effects AS uuid[]), CAST(:numbers AS integer[]), CAST(:epochs AS bigint[]),
         CAST(:capabilities AS text[]), CAST(:providers AS text[]),
-        CAST(:deadlines AS timestamptz[]), CAST(:concludes AS timestamptz[])
+        CAST(:keys AS text[]), CAST(:digests AS bytea[]),
+        CAST(:deadlines AS timestamptz[]), CAST(:concludes AS timestamptz[]),
+        CAST(:windows AS double precision[]), CAST(:lags AS double precision[])
     ) AS o (tenant_id, id, operation_id, effect_id, number, epoch, capability, provider,
-            deadline_at, conclude_at)
+            idempotency_key, payload_digest, deadline_at, conclude_at, key_window_seconds,
+            lookup_lag_seconds)
 ), inserted AS (
     INSERT INTO attempts (tenant_id, id, seq, status, operation_id, effect_id, number, epoch,
-                          capability, provider, opened_at, deadline_at, conclude_at)
+                          capability, provider, idempotency_key, payload_digest, opened_at,
+                          deadline_at, conclude_at, key_window_seconds, lookup_lag_seconds)
     SELECT tenant_id, id, 1, 'dispatched', operation_id, effect_id, number, epoch, capability,
-           provider, :now, deadline_at, conclude_at
+           provider, idempotency_key, payload_digest, :now, deadline_at, conclude_at,
+           key_window_seconds, lookup_lag_seconds
     FROM opened
     RETURNING tenant_id, id
 )
@@ -79,7 +84,8 @@ JOIN inserted i ON i.tenant_id = e.tenant_id AND i.id = e.entity_id;
 -- name: attempts_of_operations
 -- Read all tries of operations whose rows are locked.
 SELECT a.tenant_id, a.id, a.seq, a.status, a.operation_id, a.effect_id, a.number, a.epoch,
-       a.capability, a.provider, a.opened_at, a.deadline_at, a.conclude_at, a.reported_at, a.evidence
+       a.capability, a.provider, a.opened_at, a.deadline_at, a.conclude_at, a.reported_at, a.evidence,
+       a.key_window_seconds, a.lookup_lag_seconds, a.lookups, a.recover_at
 FROM attempts a
 JOIN unnest(CAST(:tenants AS text[]), CAST(:operations AS uuid[])) AS w (tenant_id, operation_id)
     USING (tenant_id, operation_id)
@@ -95,7 +101,8 @@ WITH moves AS (
     ) AS m (tenant_id, id, seq, source, target, evidence)
 ), moved AS (
     UPDATE attempts a
-    SET status = m.target, seq = m.seq + 1, reported_at = :now, evidence = CAST(m.evidence AS jsonb)
+    SET status = m.target, seq = m.seq + 1, reported_at = :now,
+        evidence = CAST(m.evidence AS jsonb), recover_at = NULL
     FROM moves m
     WHERE a.tenant_id = m.tenant_id AND a.id = m.id AND a.seq = m.seq AND a.status = m.source
     RETURNING a.tenant_id, a.id
@@ -110,10 +117,31 @@ SELECT id FROM moved;
 -- name: attempts_to_conclude
 -- Find tries whose last possible moment is over, whoever holds the lease.
 SELECT tenant_id, id, operation_id, effect_id, number, status, capability, provider, opened_at,
-       deadline_at, conclude_at, seq, epoch, reported_at, evidence
+       deadline_at, conclude_at, seq, epoch, reported_at, evidence, key_window_seconds,
+       lookup_lag_seconds, lookups, recover_at
 FROM attempts
 WHERE status = 'dispatched' AND conclude_at <= (SELECT signoff_clock())
 ORDER BY conclude_at LIMIT :most;
+
+-- name: attempts_to_recover
+-- Find unknown tries for which a machine is to do something now.
+SELECT tenant_id, id, operation_id, effect_id, number, status, capability, provider, opened_at,
+       deadline_at, conclude_at, seq, epoch, reported_at, evidence, key_window_seconds,
+       lookup_lag_seconds, lookups, recover_at
+FROM attempts
+WHERE recover_at <= (SELECT signoff_clock())
+ORDER BY recover_at LIMIT :most;
+
+-- name: plan_recoveries
+-- Record what comes next for tries that are unknown, and when; their operations are locked.
+UPDATE attempts a
+SET recover_at = p.recover_at, lookups = p.lookups, evidence = CAST(p.evidence AS jsonb)
+FROM unnest(
+    CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:times AS timestamptz[]),
+    CAST(:lookups AS integer[]), CAST(:evidences AS text[])
+) AS p (tenant_id, id, recover_at, lookups, evidence)
+WHERE a.tenant_id = p.tenant_id AND a.id = p.id AND a.status = 'unknown'
+RETURNING a.id;
 
 -- name: attempt_right_before_the_call
 -- Read a try once more, right before its first byte leaves.

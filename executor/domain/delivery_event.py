@@ -35,8 +35,12 @@ class DeliveryKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryEvent:
-    """One event; ``reference`` is the effect's id, or ``None`` for a mail that is not ours."""
+    """One event; ``reference`` is the effect's id, or ``None`` for a mail that is not ours.
 
+    ``event_id`` is the same whenever the same event comes again; ``provider_id`` is the mail's.
+    """
+
+    event_id: str
     reference: str | None
     provider_id: str
     kind: DeliveryKind

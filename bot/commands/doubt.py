@@ -1,0 +1,210 @@
+"""``signoff doubt``: what may have been sent and nobody knows, from the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from bot.commands.failing import FAILED, explained, fail
+
+if TYPE_CHECKING:
+    from executor.engine.card_record import AttemptRecord
+    from executor.engine.doubt import Doubt
+    from executor.engine.word import WordResult
+
+_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")
+_LONGEST_LINE = 300
+_WORDS = {"sent": "sent", "not-sent": "not_sent", "leave": "leave"}
+
+
+@click.group(invoke_without_command=True, short_help="List what nobody knows, and settle it.")
+@_AS_JSON
+@click.pass_context
+def doubt(context: click.Context, as_json: bool) -> None:
+    """List what may have been sent and nobody knows, the oldest first.
+
+    Exit code 1 if there is anything, 0 if there is nothing. SIGNOFF_POLICY names the policy file,
+    which says whose it is; DATABASE_URL names the database, without it it is the private one in
+    SIGNOFF_HOME.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    with explained():
+        found = asyncio.run(_list())
+    if as_json:
+        click.echo(json.dumps([_as_json(one) for one in found], ensure_ascii=False, indent=2))
+    elif found:
+        for one in found:
+            click.echo("\n".join(_in_short(one)))
+    else:
+        click.echo("Nothing is in doubt.")
+    sys.exit(FAILED if found else 0)
+
+
+@doubt.command()
+@click.argument("operation")
+@_AS_JSON
+def show(operation: str, as_json: bool) -> None:
+    """Show what is known of OPERATION (op_12), which is in doubt."""
+    with explained():
+        one = asyncio.run(_find(_number(operation)))
+    if one is None:
+        fail(f"{operation} is not in doubt. `signoff explain {operation}` tells what became of it.")
+    if as_json:
+        click.echo(json.dumps(_as_json(one), ensure_ascii=False, indent=2))
+    else:
+        click.echo("\n".join(_in_full(one)))
+
+
+@doubt.command()
+@click.argument("operation")
+@click.option("--word", type=click.Choice(list(_WORDS)), required=True, help="What happened.")
+@click.option("--by", required=True, help="Your name; it is kept in the record.")
+@click.option("--note", required=True, help="How you found out; it is kept in the record.")
+def settle(operation: str, word: str, by: str, note: str) -> None:
+    """Say what became of OPERATION (op_12), as an operator.
+
+    Nothing is sent by this: sending again needs somebody who may approve, in Slack.
+    """
+    name = by.strip()
+    if not name or not note.strip():
+        raise click.UsageError("--by and --note may not be empty")
+    with explained():
+        result = asyncio.run(_settle(_number(operation), _WORDS[word], name, note.strip()))
+    _tell(operation, word, result)
+
+
+async def _list() -> list[Doubt]:
+    from bot.commands.installation import engine_of_tenant
+    from executor.engine.doubt import in_doubt
+
+    async with engine_of_tenant() as (engine, tenant):
+        return await in_doubt(engine, tenant)
+
+
+async def _find(number: int) -> Doubt | None:
+    return next((one for one in await _list() if one.record.number == number), None)
+
+
+async def _settle(number: int, said: str, name: str, note: str) -> WordResult | None:
+    from bot.commands.installation import engine_of_tenant
+    from executor.domain.ids import operator_principal
+    from executor.engine.doubt import in_doubt
+    from executor.engine.settling import settle
+    from executor.engine.word import Said, Word
+
+    async with engine_of_tenant() as (engine, tenant):
+        found = {one.record.number: one for one in await in_doubt(engine, tenant)}.get(number)
+        if found is None:
+            return None
+        word = Word(
+            tenant,
+            found.record.id,
+            found.attempt_id,
+            Said(said),
+            operator_principal(name),
+            note,
+        )
+        [result] = await settle(engine, [word])
+        return result
+
+
+def _tell(operation: str, word: str, result: WordResult | None) -> None:
+    from bot.replies import operation_state, sentence
+    from executor.domain.transition import Refused
+    from executor.engine.word import Given
+
+    if result is None:
+        fail(f"{operation} is not in doubt. `signoff explain {operation}` tells what became of it.")
+    if isinstance(result, Refused):
+        fail(sentence(result.reason, {}))
+    if not isinstance(result, Given):
+        fail("it is not confirmed. `signoff doubt` shows whether it was recorded.")
+    click.echo(f"Recorded ({word}). {operation}: {operation_state(result.status)}.")
+
+
+def _number(operation: str) -> int:
+    from executor.domain.ids import parse_operation_number
+
+    number = parse_operation_number(operation)
+    if number is None:
+        raise click.BadParameter(f"{operation!r} is no operation; write for example op_12")
+    return number
+
+
+def _next_action(one: Doubt) -> str:
+    if one.recover_at is not None:
+        return f"a machine looks again at {one.recover_at.isoformat(timespec='seconds')}"
+    return (
+        "a person has to say what happened, on the card or with "
+        f"`signoff doubt settle op_{one.record.number} --word … --by … --note …`"
+    )
+
+
+def _attempts(one: Doubt) -> list[AttemptRecord]:
+    return [attempt for effect in one.record.effects for attempt in effect.attempts]
+
+
+def _as_json(one: Doubt) -> dict[str, object]:
+    return {
+        "operation": f"op_{one.record.number}",
+        "run": f"run_{one.record.run_number}",
+        "ticket": one.record.ticket.id,
+        "since": one.since.isoformat(),
+        "age_seconds": int((one.now - one.since).total_seconds()),
+        "next_action": _next_action(one),
+        "recover_at": None if one.recover_at is None else one.recover_at.isoformat(),
+        "attempts": [
+            {
+                "number": attempt.number,
+                "status": attempt.status.value,
+                "opened_at": attempt.opened_at.isoformat(),
+                "may_arrive_until": attempt.conclude_at.isoformat(),
+                "evidence": attempt.evidence,
+            }
+            for attempt in _attempts(one)
+        ],
+        "words": [
+            {"by": w.by, "said": w.said.value, "note": w.note, "at": w.said_at.isoformat()}
+            for w in one.record.words
+        ],
+    }
+
+
+def _in_short(one: Doubt) -> list[str]:
+    from bot.card_parts import one_line, stamp
+
+    age = timedelta(seconds=int((one.now - one.since).total_seconds()))
+    count = len(_attempts(one))
+    return [
+        f"op_{one.record.number} of run_{one.record.run_number}, "
+        f"ticket {one_line(one.record.ticket.id, 60)}: unknown since {stamp(one.since)} "
+        f"({age}), {count} attempt{'' if count == 1 else 's'}",
+        f"    Next: {_next_action(one)}",
+    ]
+
+
+def _in_full(one: Doubt) -> list[str]:
+    from bot.card_parts import one_line, stamp
+
+    lines = _in_short(one)
+    for attempt in _attempts(one):
+        lines.append(
+            f"    Attempt {attempt.number}: {attempt.status.value}, "
+            f"made {stamp(attempt.opened_at)}, "
+            f"may be on its way until {stamp(attempt.conclude_at)}"
+        )
+        for key, value in attempt.evidence.items():
+            spelt = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            lines.append(f"        {one_line(key, 40)}: {one_line(spelt, _LONGEST_LINE)}")
+    for word in one.record.words:
+        note = f": {one_line(word.note, _LONGEST_LINE)}" if word.note else ""
+        lines.append(
+            f"    {one_line(word.by, 80)} said {word.said.value} at {stamp(word.said_at)}{note}"
+        )
+    return lines

@@ -1,0 +1,45 @@
+"""Whether something may be sent once more at a person's word: what the opening of a repeat asks.
+
+Asked when a card is drawn, so that the button is there only while it would count, and again under
+locks when it is clicked; the opening asks all of it once more. Pure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from executor.domain.ids import PrincipalId
+from executor.domain.policy import Permission, Policy
+from executor.domain.run import RunStatus
+from executor.domain.ticket import Ticket
+from executor.domain.transition import Reason, Refused
+from executor.engine.revalidation import run_objection, target_objection
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the answer rests on, as it is now.
+
+    ``closed_version`` is the version that our own close has produced. ``already_done`` says that
+    another operation of the same intent has succeeded.
+    """
+
+    policy: Policy
+    requester: PrincipalId
+    run: RunStatus | None
+    ticket: Ticket | None
+    ticket_id: str
+    closed_version: int | None
+    already_done: bool
+
+
+def objection_to_repeating(now: Circumstances) -> Refused | None:
+    """Say why nobody may have it sent again, or ``None``; who asks is not looked at here."""
+    if now.policy.approval.quorum > 1:
+        return Refused(Reason.REPEAT_NEEDS_MORE_PEOPLE)
+    return (
+        run_objection(now.run, first=False)
+        or now.policy.objection(now.requester, Permission.REQUEST)
+        or target_objection(now.ticket, now.ticket_id, now.closed_version, first=False)
+        or (Refused(Reason.ALREADY_DONE) if now.already_done else None)
+    )
