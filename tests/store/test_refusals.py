@@ -91,6 +91,7 @@ CHECKS: dict[str, list[str]] = {
     ),
     "only_a_running_run_is_leased": _set("runs", "status = 'waiting'"),
     "a_lease_has_an_owner_and_an_end": _set("runs", "lease_until = NULL"),
+    "takeovers_are_counted_from_zero": _set("runs", "takeovers = -1"),
     "a_step_is_a_reply_or_a_result": _set("steps", "kind = 'thought', answers_step = NULL"),
     "a_result_names_its_call": _set("steps", "answers_step = NULL, kind = 'tool'"),
     "the_digest_is_of_the_intent": _set("operations", "intent = intent || ' '"),
