@@ -22,9 +22,9 @@ async def worker(database: Database, database_url: str) -> Database:
     """A database with a row to lock and a table to write to; pool size 5, called ``worker``."""
     async with database.transaction() as conn:
         await conn.execute(
-            text("CREATE TABLE operations (id integer PRIMARY KEY, touched integer)")
+            text("CREATE TABLE rehearsals (id integer PRIMARY KEY, touched integer)")
         )
-        await conn.execute(text("INSERT INTO operations VALUES (1, 0)"))
+        await conn.execute(text("INSERT INTO rehearsals VALUES (1, 0)"))
         await conn.execute(text("CREATE TABLE approvals (id integer PRIMARY KEY)"))
     return Database.connect(database_url, pool_size=5, application_name="worker")
 
@@ -32,7 +32,7 @@ async def worker(database: Database, database_url: str) -> Database:
 async def _work(database: Database) -> None:
     async with database.transaction() as conn:
         await conn.execute(text("SELECT set_config('signoff.tenant', 'tenant_1', true)"))
-        await conn.execute(text("UPDATE operations SET touched = touched + 1 WHERE id = 1"))
+        await conn.execute(text("UPDATE rehearsals SET touched = touched + 1 WHERE id = 1"))
         await conn.execute(text("SELECT pg_sleep(0.002)"))
 
 
@@ -94,7 +94,7 @@ async def test_b112_a_cancelled_worker_gives_its_row_lock_back_at_once(
 
     async def hold() -> None:
         async with worker.transaction() as conn:
-            await conn.execute(text("SELECT id FROM operations WHERE id = 1 FOR UPDATE"))
+            await conn.execute(text("SELECT id FROM rehearsals WHERE id = 1 FOR UPDATE"))
             locked.set()
             if in_the_middle_of == "a statement":
                 await conn.execute(text("SELECT pg_sleep(600)"))
@@ -105,7 +105,7 @@ async def test_b112_a_cancelled_worker_gives_its_row_lock_back_at_once(
     await asyncio.sleep(0)
     holding.cancel()
     async with asyncio.timeout(2), database.transaction() as conn:
-        await conn.execute(text("SELECT id FROM operations WHERE id = 1 FOR UPDATE"))
+        await conn.execute(text("SELECT id FROM rehearsals WHERE id = 1 FOR UPDATE"))
     with pytest.raises(asyncio.CancelledError):
         await holding
     await worker.dispose()
