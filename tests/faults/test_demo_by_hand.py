@@ -15,9 +15,10 @@ A_WHILE = 30_000
 
 
 @pytest.mark.browser
+@pytest.mark.timeout(180)
 async def test_a_newcomer_closes_a_ticket_and_sees_a_moved_one_refused(folder: Path) -> None:
     async with (
-        open_demo(folder) as demo,
+        open_demo(folder, seconds=150) as demo,
         browsing(demo.url, viewport={"width": 1440, "height": 1000}) as (page, complaints),
     ):
         await _ask_for(page, "/signoff run 4101")

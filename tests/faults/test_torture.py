@@ -52,11 +52,11 @@ from = "Acme Support <support@acme.example>"
 """
 
 DURATIONS = {
-    "SIGNOFF_LEASE_TTL_SECONDS": "4",
+    "SIGNOFF_LEASE_TTL_SECONDS": "12",
     "SIGNOFF_LEASE_MARGIN_SECONDS": "1",
-    "SIGNOFF_HEARTBEAT_SECONDS": "1",
-    "SIGNOFF_FIRST_BYTE_SECONDS": "3",
-    "SIGNOFF_SMTP_LONGEST_REQUEST_SECONDS": "4",
+    "SIGNOFF_HEARTBEAT_SECONDS": "2",
+    "SIGNOFF_FIRST_BYTE_SECONDS": "10",
+    "SIGNOFF_SMTP_LONGEST_REQUEST_SECONDS": "15",
     "SIGNOFF_CLOCK_ALLOWANCE_SECONDS": "1",
     "SIGNOFF_RETRY_SECONDS": "0.5",
     "SIGNOFF_SWEEP_SECONDS": "1",
@@ -285,10 +285,11 @@ async def _check(at: _Installation) -> None:
             await conn.execute(
                 text(
                     "SELECT o.id, o.number, o.status, o.ticket_id, t.status AS ticket, c.channel, "
-                    "c.ts, a.opened_at, a.reported_at, j.actor FROM operations o "
+                    "c.ts, a.opened_at, j.actor FROM operations o "
                     "JOIN desk_tickets t ON t.tenant_id = o.tenant_id AND t.id = o.ticket_id "
                     "LEFT JOIN cards c ON c.subject_id = o.id "
-                    "LEFT JOIN attempts a ON a.operation_id = o.id "
+                    "LEFT JOIN LATERAL (SELECT id, opened_at FROM attempts WHERE operation_id = "
+                    "o.id ORDER BY number DESC LIMIT 1) a ON true "
                     "LEFT JOIN journal j ON j.entity_id = a.id AND j.seq = 1"
                 )
             )

@@ -22,17 +22,17 @@ async def worker(database: Database, database_url: str) -> Database:
     """A database with a row to lock and a table to write to; pool size 5, called ``worker``."""
     async with database.transaction() as conn:
         await conn.execute(
-            text("CREATE TABLE operations (id integer PRIMARY KEY, touched integer)")
+            text("CREATE TABLE rehearsals (id integer PRIMARY KEY, touched integer)")
         )
-        await conn.execute(text("INSERT INTO operations VALUES (1, 0)"))
-        await conn.execute(text("CREATE TABLE approvals (id integer PRIMARY KEY)"))
+        await conn.execute(text("INSERT INTO rehearsals VALUES (1, 0)"))
+        await conn.execute(text("CREATE TABLE rehearsed_approvals (id integer PRIMARY KEY)"))
     return Database.connect(database_url, pool_size=5, application_name="worker")
 
 
 async def _work(database: Database) -> None:
     async with database.transaction() as conn:
         await conn.execute(text("SELECT set_config('signoff.tenant', 'tenant_1', true)"))
-        await conn.execute(text("UPDATE operations SET touched = touched + 1 WHERE id = 1"))
+        await conn.execute(text("UPDATE rehearsals SET touched = touched + 1 WHERE id = 1"))
         await conn.execute(text("SELECT pg_sleep(0.002)"))
 
 
@@ -94,7 +94,7 @@ async def test_b112_a_cancelled_worker_gives_its_row_lock_back_at_once(
 
     async def hold() -> None:
         async with worker.transaction() as conn:
-            await conn.execute(text("SELECT id FROM operations WHERE id = 1 FOR UPDATE"))
+            await conn.execute(text("SELECT id FROM rehearsals WHERE id = 1 FOR UPDATE"))
             locked.set()
             if in_the_middle_of == "a statement":
                 await conn.execute(text("SELECT pg_sleep(600)"))
@@ -105,7 +105,7 @@ async def test_b112_a_cancelled_worker_gives_its_row_lock_back_at_once(
     await asyncio.sleep(0)
     holding.cancel()
     async with asyncio.timeout(2), database.transaction() as conn:
-        await conn.execute(text("SELECT id FROM operations WHERE id = 1 FOR UPDATE"))
+        await conn.execute(text("SELECT id FROM rehearsals WHERE id = 1 FOR UPDATE"))
     with pytest.raises(asyncio.CancelledError):
         await holding
     await worker.dispose()
@@ -119,15 +119,19 @@ async def test_b113_after_a_hundred_cancellations_each_commit_is_seen_at_once(
         await _cancel_at_random_moments(worker, 100, seed=113)
         for number in range(100):
             async with worker.transaction() as conn:
-                await conn.execute(text("INSERT INTO approvals VALUES (:id)"), {"id": number})
-            stored = await observer.fetchval("SELECT true FROM approvals WHERE id = $1", number)
+                await conn.execute(
+                    text("INSERT INTO rehearsed_approvals VALUES (:id)"), {"id": number}
+                )
+            stored = await observer.fetchval(
+                "SELECT true FROM rehearsed_approvals WHERE id = $1", number
+            )
             assert stored, f"approval {number} was acknowledged and is not visible"
         # What is acknowledged outlives the death of the worker's connections.
         await observer.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
             "WHERE application_name = 'worker' AND datname = current_database()"
         )
-        assert await observer.fetchval("SELECT count(*) FROM approvals") == 100
+        assert await observer.fetchval("SELECT count(*) FROM rehearsed_approvals") == 100
     finally:
         await observer.close()
         await worker.dispose()

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import aiohttp
 import pytest
+from sqlalchemy import text
 
 from bot.sandbox.delivery import Delivery, Sees
 from bot.sandbox.faults import Fault
@@ -75,9 +76,12 @@ async def test_b004_an_acknowledged_click_survives_the_process_and_is_acknowledg
 async def test_b005_a_command_repeated_after_a_timeout_points_to_the_same_run(h: Harness) -> None:
     await h.workers[0].stop()
     riko = h.person(REQUESTER)
-    h.workspace.answer_seconds = 0.001
-    lost = await riko.slash(APPROVALS, "/signoff", "run close 4101")
-    assert lost.sees is Sees.OPERATION_TIMEOUT
+    h.workspace.answer_seconds = 2.0
+    async with h.engine.database.transaction() as conn:
+        # The bot has the command and waits, so that its answer comes too late for Slack.
+        await conn.execute(text("LOCK TABLE runs IN EXCLUSIVE MODE"))
+        lost = await riko.slash(APPROVALS, "/signoff", "run close 4101")
+        assert lost.sees is Sees.OPERATION_TIMEOUT
     h.workspace.answer_seconds = 3.0
     await h.until(h.numbers, lambda numbers: len(numbers) == 1)
     again = await riko.slash(APPROVALS, "/signoff", "run\u00a0 close 4101 ")

@@ -71,14 +71,17 @@ class OpenDemo:
 
 
 @asynccontextmanager
-async def open_demo(home: Path) -> AsyncIterator[OpenDemo]:
-    """Start the interactive demo in ``home`` and yield it once it says where it is."""
+async def open_demo(home: Path, *, seconds: float = 60.0) -> AsyncIterator[OpenDemo]:
+    """Start the interactive demo in ``home`` and yield it once it says where it is.
+
+    ``seconds`` bound everything, the block included.
+    """
     process = await _demo("--no-browser", "--home", str(home))
     assert process.stdout is not None
     assert process.stderr is not None
     errors = asyncio.create_task(process.stderr.read())
     try:
-        async with asyncio.timeout(60), aiohttp.ClientSession() as session:
+        async with asyncio.timeout(seconds), aiohttp.ClientSession() as session:
             url = await _address(process.stdout)
             assert url is not None, f"it ended before it said where it is: {await errors!r}"
             yield OpenDemo(process, url, session)
