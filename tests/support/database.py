@@ -21,7 +21,13 @@ from executor.store.migrate import migrate
 
 # A test's data need not survive a power cut; what is tested here is not PostgreSQL's own
 # durability.
-_FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+_FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "full_page_writes": "off",
+    # Its workers belong to a superuser, whom our role may not end when it drops a database.
+    "autovacuum": "off",
+}
 
 
 @dataclass(frozen=True)
