@@ -6,7 +6,7 @@ proves. The engine never calls a port inside a transaction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -191,6 +191,3 @@ class HostClock(Protocol):
 
     def wall(self) -> datetime:
         """The host's wall clock, aware, in UTC."""
-
-
-TemplateValues = Mapping[str, str]
