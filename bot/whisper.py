@@ -1,4 +1,4 @@
-"""Private answers that nothing depends on: sent once, best effort, never on the way to an ack.
+"""Private answers that nothing depends on: best effort, never on the way to an ack.
 
 What was recorded is told by the notices of the database; this is for what could not be recorded.
 """
@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.kept_work import KeptWork
-from bot.slack_answers import LOST_CALL, trouble
+from bot.slack_answers import LOST_CALL, Proof, trouble
 from executor.domain.payloads import JsonObject
 
 _log = logging.getLogger(__name__)
 
 _SECONDS = 5.0
+MOST_TRIES = 3
+"""A busy Slack loses an answer that nobody stored; saying the same thing twice harms nobody."""
 
 
 class Whisperer:
@@ -33,7 +35,8 @@ class Whisperer:
         if channel:
             self._kept.begin(
                 _sent(
-                    self._client.chat_postEphemeral(
+                    partial(
+                        self._client.chat_postEphemeral,
                         channel=channel,
                         user=user,
                         text=text,
@@ -47,7 +50,8 @@ class Whisperer:
     async def retire(self, channel: str, ts: str, text: str, blocks: Sequence[JsonObject]) -> None:
         """Take the buttons off a message of ours that is not the card."""
         await _sent(
-            self._client.chat_update(
+            partial(
+                self._client.chat_update,
                 channel=channel,
                 ts=ts,
                 text=text,
@@ -58,9 +62,16 @@ class Whisperer:
         )
 
 
-async def _sent(call: Coroutine[Any, Any, object]) -> None:
-    try:
-        async with asyncio.timeout(_SECONDS):
-            await call
-    except LOST_CALL as error:
-        _log.info("a private answer was not sent: %s", trouble(error).code)
+async def _sent(call: Callable[[], Awaitable[object]]) -> None:
+    for tried in range(1, MOST_TRIES + 1):
+        try:
+            async with asyncio.timeout(_SECONDS):
+                await call()
+        except LOST_CALL as error:
+            problem = trouble(error)
+            _log.info("a private answer was not sent (try %d): %s", tried, problem.code)
+            if problem.proof is Proof.REFUSED:
+                return
+            await asyncio.sleep(problem.retry_after_seconds)
+        else:
+            return

@@ -89,7 +89,8 @@ async def open_demo(home: Path, *, seconds: float = 60.0) -> AsyncIterator[OpenD
         if process.returncode is None:
             process.send_signal(signal.SIGINT)
             await process.wait()
-        await errors
+        # Shown beside a failed test only: what the processes complained of.
+        print((await errors).decode(errors="replace"), file=sys.stderr)
 
 
 async def _address(printed: asyncio.StreamReader) -> str | None:
