@@ -13,8 +13,9 @@ import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 CANNOT_START = 78
 """EX_CONFIG of sysexits(3): starting again without changing something does not help."""
@@ -37,15 +38,52 @@ class ChildGivenUp(Exception):
         self.code = code
 
 
+class Running(Protocol):
+    """A process that was started; ``returncode`` is ``None`` until it has ended."""
+
+    @property
+    def returncode(self) -> int | None: ...
+
+    async def wait(self) -> int: ...
+
+    def send_signal(self, number: int, /) -> None: ...
+
+
+Launch: TypeAlias = "Callable[[str, Mapping[str, str], int | None], Awaitable[Running]]"
+"""Starts a module with an environment; it prints to the file descriptor, or where we do."""
+
+
+async def leashed(module: str, environ: Mapping[str, str], output: int | None) -> Running:
+    """Start a module as a process of its own that ends with us."""
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        "bot.leash",
+        module,
+        env=environ,
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
+
+
 class Child:
     """One program of ours (``python -m`` something) and everything that becomes of it.
 
     ``log`` collects what it prints; without one it prints where we do. ``killed_at`` names the
-    failpoints at which it was killed, in order.
+    failpoints at which it was killed since ``start``, in order.
     """
 
     def __init__(
-        self, name: str, module: str, environ: Mapping[str, str], log: Path | None = None
+        self,
+        name: str,
+        module: str,
+        environ: Mapping[str, str],
+        log: Path | None = None,
+        *,
+        launch: Launch = leashed,
     ) -> None:
         self.name = name
         self.killed_at: list[str] = []
@@ -53,9 +91,10 @@ class Child:
         self._module = module
         self._environ = _importable(environ)
         self._log = log
+        self._launch = launch
         self._armed: deque[str] = deque()
         self._failpoint: str | None = None
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: Running | None = None
         self._keeper: asyncio.Task[None] | None = None
         self._stopping = asyncio.Event()
         self._changed = asyncio.Condition()
@@ -75,6 +114,7 @@ class Child:
         """
         assert self._keeper is None, f"the {self.name} is started already"
         self._stopping.clear()
+        self.killed_at = []
         self._armed.extend(failpoints)
         await self._spawn()
         self._keeper = asyncio.create_task(self._keep(), name=f"keep the {self.name}")
@@ -151,18 +191,7 @@ class Child:
             else os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         )
         try:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-P",
-                "-m",
-                "bot.leash",
-                self._module,
-                env=environ,
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+            self._process = await self._launch(self._module, environ, output)
         finally:
             if output is not None:
                 os.close(output)

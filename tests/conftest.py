@@ -10,6 +10,7 @@ import pytest
 
 from executor.store.database import Database
 from tests.support.database import TestServer, running_server
+from tests.support.nursery import Nursery, running_nursery
 
 # Read before anything is scrubbed: the one setting that is meant for the tests.
 _GIVEN_DATABASE_URL = os.environ.get("SIGNOFF_TEST_DATABASE_URL")
@@ -23,6 +24,7 @@ _SETTINGS_OF_OURS = (
     "RESEND_",
     "POSTMARK_",
     "ZENDESK_",
+    "GITHUB_",
     "OPENAI_",
     "ANTHROPIC_",
     "PG",
@@ -30,6 +32,15 @@ _SETTINGS_OF_OURS = (
     "HTTPS_PROXY",
     "ALL_PROXY",
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--torture-runs",
+        type=int,
+        default=60,
+        help="how many runs are to survive random kills (tests/faults/test_torture.py)",
+    )
 
 
 def pytest_configure() -> None:
@@ -41,11 +52,24 @@ def pytest_configure() -> None:
             del os.environ[name]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # The longest first, or the last worker would end with one of them alone.
+    items.sort(key=lambda item: item.get_closest_marker("torture") is None)
+    items.sort(key=lambda item: item.path.name != "test_torture.py")
+
+
 @pytest.fixture(scope="session")
 def database_server() -> Iterator[TestServer]:
     """The session's PostgreSQL: ``SIGNOFF_TEST_DATABASE_URL``, or else a private one."""
     with running_server(_GIVEN_DATABASE_URL) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    """Starts our programs without the time that importing takes."""
+    with running_nursery() as nursery:
+        yield nursery
 
 
 @pytest.fixture

@@ -8,10 +8,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from executor.store.database import Database
 from tests.support import invariants
+from tests.support.nursery import Nursery
 from tests.support.office import Office
+from tests.support.theatre import Theatre
 
 
 @pytest.fixture
@@ -32,3 +35,11 @@ async def office(database: Database) -> AsyncIterator[Office]:
     office = await Office.open(database)
     yield office
     await invariants.check(database)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def theatre(nursery: Nursery) -> AsyncIterator[Theatre]:
+    """A stage of the demo for the plays of one module."""
+    theatre = Theatre(nursery)
+    yield theatre
+    await theatre.close()

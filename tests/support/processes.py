@@ -6,11 +6,12 @@ import asyncio
 import os
 import signal
 import socket
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+
+from tests.support.nursery import Fork, Nursery
 
 READY = (b" is ready", b" listens on ")
 """What the executor and the bot say in their logs when they work."""
@@ -27,12 +28,13 @@ class Kill:
 
 @dataclass
 class Child:
-    """One process of ``python -m module``; ``log`` is appended to by all its lives."""
+    """One of our programs; ``log`` is appended to by all its lives."""
 
+    nursery: Nursery
     module: str
     environment: Mapping[str, str]
     log: Path
-    process: asyncio.subprocess.Process | None = None
+    process: Fork | None = None
     kills: list[Kill] = field(default_factory=list)
     _born_at: int = 0
 
@@ -41,13 +43,8 @@ class Child:
         self._born_at = self.log.stat().st_size if self.log.exists() else 0
         inherited = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "TMPDIR")}
         with self.log.open("ab") as output:
-            self.process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                self.module,
-                env={**inherited, **self.environment},
-                stdout=output,
-                stderr=output,
+            self.process = await self.nursery.start(
+                self.module, {**inherited, **self.environment}, output.fileno()
             )
 
     async def kill(self) -> None:
@@ -78,7 +75,7 @@ class Child:
                 while not any(word in self.log.read_bytes()[self._born_at :] for word in READY):
                     assert self.process is not None
                     assert self.process.returncode is None, f"it ended:\n{self.tail()}"
-                    await asyncio.sleep(0.05)
+                    await asyncio.sleep(0.02)
         except TimeoutError:
             raise AssertionError(f"{self.module} is not ready:\n{self.tail()}") from None
 
