@@ -20,6 +20,7 @@ from bot.commands.failing import FAILED, explained, fail
 
 if TYPE_CHECKING:
     from bot.sandbox.crash_points import CrashPlan, Story
+    from bot.sandbox.demo_faults import DemoFault, MailKind
     from bot.sandbox.demo_truth import Truth
 
 DEFAULT_TIMEOUT_SECONDS = 120.0
@@ -57,6 +58,18 @@ DEFAULT_TIMEOUT_SECONDS = 120.0
     metavar="POINT",
     help="With --once: kill the program at a failpoint (SIGKILL) and start it again.",
 )
+@click.option(
+    "--mail",
+    type=click.Choice(["smtp", "resend", "postmark"]),
+    default="smtp",
+    show_default=True,
+    help="Who sends the mail: a mail server, or a double of that provider.",
+)
+@click.option(
+    "--fault",
+    metavar="KIND",
+    help="What happens to the first mail; --fault list lists what can.",
+)
 @click.option("--list-failpoints", is_flag=True, help="List what --crash takes, and end.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")
 @click.option(
@@ -76,6 +89,8 @@ def demo(
     once: bool,
     story: str | None,
     crash: str | None,
+    mail: str,
+    fault: str | None,
     list_failpoints: bool,
     as_json: bool,
     timeout: float,
@@ -88,20 +103,28 @@ def demo(
     page, a mail server that keeps what it gets, the bot and the executor. Ctrl-C stops it; the next
     start finds everything again.
 
+    With --fault something happens to the first mail, and the card and the mailbox show what becomes
+    of it.
+
     With --once the job is done without a person: a run is asked for, its card is waited for and
     approved, and what became of it is compared from all sides. Exit code 0 only if all is right.
     """
     if list_failpoints:
         _list_failpoints(as_json)
         return
+    if fault == "list":
+        _list_faults()
+        return
+    sender, planned = _fault_at(mail, fault)
     if not once:
         if story or crash or as_json:
             raise click.UsageError("--json, --crash and the variants need --once")
-        _show(home, open_browser=not no_browser)
+        _show(home, sender, planned, open_browser=not no_browser)
         return
     chosen, plan = _chosen(story, crash)
+    _check_together(chosen, plan, sender, planned)
     with explained():
-        truth = _play(home, chosen, plan, timeout)
+        truth = _play(home, chosen, plan, sender, planned, timeout)
     _tell(truth, as_json)
     sys.exit(0 if truth.ok else FAILED)
 
@@ -126,7 +149,65 @@ def _chosen(story: str | None, point: str | None) -> tuple[Story, CrashPlan | No
     return plan.story, plan
 
 
-def _play(home: Path | None, story: Story, crash: CrashPlan | None, timeout: float) -> Truth:
+def _fault_at(mail: str, fault: str | None) -> tuple[MailKind, DemoFault | None]:
+    from bot.sandbox.demo_faults import DemoFault, MailKind, impossible
+
+    sender = MailKind(mail)
+    if fault is None:
+        return sender, None
+    try:
+        planned = DemoFault(fault)
+    except ValueError:
+        kinds = ", ".join(DemoFault)
+        raise click.BadParameter(
+            f"{fault!r} is none of {kinds}; `signoff demo --fault list` explains them",
+            param_hint="--fault",
+        ) from None
+    problem = impossible(sender, planned)
+    if problem is not None:
+        raise click.UsageError(problem)
+    return sender, planned
+
+
+def _check_together(
+    story: Story, crash: CrashPlan | None, mail: MailKind, fault: DemoFault | None
+) -> None:
+    """Refuse what would not show what it says, and say what does."""
+    from bot.sandbox.crash_points import Story
+    from bot.sandbox.demo_faults import MailKind
+
+    if crash is not None and (fault is not None or mail is not MailKind.SMTP):
+        raise click.UsageError(
+            "--crash is tried with --mail smtp and without --fault: leave the others out"
+        )
+    if story is Story.SETTLE and (fault is not None or mail is not MailKind.SMTP):
+        raise click.UsageError(
+            "--settle loses the answer of a mail server, which nobody else can tell: leave --fault "
+            "and --mail out, or leave --settle out and choose --fault lost-answer"
+        )
+    if fault is not None and story in (Story.CANCEL, Story.STALE, Story.EXPIRE):
+        raise click.UsageError(
+            f"nothing is sent with --{story.value}, so no fault is met: leave one of both out"
+        )
+
+
+def _list_faults() -> None:
+    from bot.sandbox.demo_faults import TOLD, MailKind, impossible
+
+    for fault, told in TOLD.items():
+        able = [mail.value for mail in MailKind if impossible(mail, fault) is None]
+        only = "" if len(able) == len(MailKind) else f" (only {' and '.join(able)})"
+        click.echo(f"{fault.value:<16} {told}{only}")
+
+
+def _play(
+    home: Path | None,
+    story: Story,
+    crash: CrashPlan | None,
+    mail: MailKind,
+    fault: DemoFault | None,
+    timeout: float,
+) -> Truth:
     from bot.sandbox.scripted_demo import play
     from bot.sandbox.stage import StageFailed
     from bot.supervisor import ChildGivenUp
@@ -140,7 +221,7 @@ def _play(home: Path | None, story: Story, crash: CrashPlan | None, timeout: flo
         assert ours is not None
         # So that the programs are stopped and the temporary home is removed.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ours.cancel)
-        return await play(where, story, crash, timeout_seconds=timeout)
+        return await play(where, story, crash, mail=mail, fault=fault, timeout_seconds=timeout)
 
     try:
         return asyncio.run(until_told_to_stop())
@@ -194,7 +275,9 @@ def _list_failpoints(as_json: bool) -> None:
         click.echo(f"{plan.point:<24} {plan.program.value:<9} {'; '.join(notes)}".rstrip())
 
 
-def _show(home: Path | None, *, open_browser: bool) -> None:
+def _show(
+    home: Path | None, mail: MailKind, fault: DemoFault | None, *, open_browser: bool
+) -> None:
     """Run the demo for a newcomer's hands until it is told to stop."""
     with explained():
         from bot.commands import installation
@@ -203,18 +286,22 @@ def _show(home: Path | None, *, open_browser: bool) -> None:
 
         where = home or installation.home() / "demo"
         try:
-            asyncio.run(_until_stopped(where, open_browser=open_browser))
+            asyncio.run(_until_stopped(where, mail, fault, open_browser=open_browser))
         except (ChildGivenUp, StageFailed) as error:
             fail(str(error))
 
 
-async def _until_stopped(home: Path, *, open_browser: bool) -> None:
+async def _until_stopped(
+    home: Path, mail: MailKind, fault: DemoFault | None, *, open_browser: bool
+) -> None:
     from bot.commands.stopping import until_told_to_stop
     from bot.sandbox.stage import staged
 
     stop = until_told_to_stop()
     click.echo("Starting a database, a Slack, a mailbox, the bot and the executor …", err=True)
-    async with staged(home) as stage:
+    async with staged(home, mail=mail) as stage:
+        if fault is not None:
+            stage.fail(fault)
         stopping = asyncio.create_task(stop.wait())
         try:
             await stage.bot.start()

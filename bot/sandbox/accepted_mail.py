@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from bot.sandbox.model import Json
 
@@ -28,14 +30,21 @@ class AcceptedMail:
 
 
 class AcceptedMails:
-    """Counts requests by key, and deliveries, repeats included, by recipient."""
+    """Counts requests by key, and deliveries, repeats included, by recipient.
 
-    def __init__(self) -> None:
+    With a ``spool`` file they survive a restart; without one they live as long as this object.
+    """
+
+    def __init__(self, spool: Path | None = None) -> None:
         self.mails: list[AcceptedMail] = []
         self.by_key: Counter[str] = Counter()
         self.by_recipient: Counter[str] = Counter()
+        self._spool = spool
         self._changed = asyncio.Condition()
         self._notices: set[asyncio.Task[None]] = set()
+        if spool is not None and spool.exists():
+            for line in spool.read_text(encoding="utf-8").splitlines():
+                self._count(_read(line))
 
     @property
     def accepted(self) -> int:
@@ -46,11 +55,10 @@ class AcceptedMails:
         """Take responsibility for a mail."""
         if len(self.mails) >= MOST_MAILS:
             raise RuntimeError(f"a double holds no more than {MOST_MAILS} mails")
-        self.mails.append(mail)
-        if mail.key is not None:
-            self.by_key[mail.key] += 1
-        for recipient in mail.recipients:
-            self.by_recipient[recipient] += mail.copies
+        if self._spool is not None:
+            with self._spool.open("a", encoding="utf-8") as spool:
+                spool.write(_written(mail) + "\n")
+        self._count(mail)
         notice = asyncio.get_running_loop().create_task(self._notify())
         self._notices.add(notice)
         notice.add_done_callback(self._notices.discard)
@@ -62,6 +70,35 @@ class AcceptedMails:
         async with asyncio.timeout(timeout), self._changed:
             await self._changed.wait_for(lambda: predicate(self))
 
+    def _count(self, mail: AcceptedMail) -> None:
+        self.mails.append(mail)
+        if mail.key is not None:
+            self.by_key[mail.key] += 1
+        for recipient in mail.recipients:
+            self.by_recipient[recipient] += mail.copies
+
     async def _notify(self) -> None:
         async with self._changed:
             self._changed.notify_all()
+
+
+def _written(mail: AcceptedMail) -> str:
+    return json.dumps(
+        {
+            "number": mail.number,
+            "provider_id": mail.provider_id,
+            # Octet for octet: Latin-1 has a character for each.
+            "raw": mail.raw.decode("latin-1"),
+            "recipients": mail.recipients,
+            "accepted_at": mail.accepted_at,
+            "key": mail.key,
+            "copies": mail.copies,
+        }
+    )
+
+
+def _read(line: str) -> AcceptedMail:
+    kept = json.loads(line)
+    raw = kept.pop("raw").encode("latin-1")
+    recipients = tuple(kept.pop("recipients"))
+    return AcceptedMail(raw=raw, fields=json.loads(raw), recipients=recipients, **kept)

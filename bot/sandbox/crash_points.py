@@ -75,8 +75,10 @@ _MAILS_IN_DOUBT = {
 UNREACHED: Mapping[Commit, str] = {
     Commit.RECOVER: "the reference job sends by SMTP, which no machine can ask afterwards",
     Commit.RECORD_SEARCH: "the reference job sends by SMTP, which cannot be searched",
+    Commit.COMPENSATE: "no demo ends with the ticket closed and the email proved not sent",
 }
-"""Commits that no demo reaches, and why; ``tests/faults/test_recovery_crashes.py`` reaches them."""
+"""Commits that no demo reaches, and why; ``tests/faults/test_recovery_crashes.py`` and
+``tests/engine/test_compensating.py`` reach them."""
 
 
 def crash_plan(point: str) -> CrashPlan:
@@ -107,7 +109,7 @@ def crash_plan(point: str) -> CrashPlan:
             return _plan(point, Program.EXECUTOR, Moment.DECIDED, earlier=("call.after",))
         case Commit.SETTLE:
             return _plan(point, Program.BOT, Moment.BEGINNING, Story.SETTLE)
-        case Commit.RECOVER | Commit.RECORD_SEARCH:
+        case Commit.RECOVER | Commit.RECORD_SEARCH | Commit.COMPENSATE:
             raise KeyError(point)
         case unlisted:
             assert_never(unlisted)

@@ -14,10 +14,12 @@ from uuid import UUID
 from bot.card_parts import Paragraph, Words
 from bot.card_status import status_of
 from bot.sandbox.crash_points import CrashPlan, Story
-from bot.sandbox.mail_evidence import differences_from_card, digest_without_date
+from bot.sandbox.demo_faults import DemoFault, MailKind, end_of
+from bot.sandbox.mail_evidence import differences_from_card
 from bot.sandbox.model import Json
 from bot.sandbox.scripted_person import Card, ScriptedPeople, rendered
 from bot.sandbox.stage import Stage
+from executor.domain.effect import AttemptStatus, EffectKind
 from executor.domain.ids import OperationId
 from executor.domain.operation import RUN_WAITS_FOR, OperationStatus
 from executor.domain.run import ENDED
@@ -38,6 +40,10 @@ _ENDS: Mapping[Story, OperationStatus] = {
     Story.SETTLE: OperationStatus.SUCCEEDED,
 }
 
+_CLOSED_IN = frozenset(
+    {OperationStatus.SUCCEEDED, OperationStatus.UNKNOWN, OperationStatus.PARTIAL}
+)
+
 
 @dataclass
 class Told:
@@ -52,6 +58,16 @@ class Told:
     reason: str = ""
     customer_wrote: str = ""
     crash: CrashPlan | None = None
+    fault: DemoFault | None = None
+
+    def end(self, mail: MailKind) -> tuple[OperationStatus, int]:
+        """Return how the operation has to end, and how many mails have to be accepted."""
+        if self.fault is not None:
+            return end_of(mail, self.fault)
+        wanted = _ENDS[self.story]
+        if self.crash is None:
+            return wanted, int(wanted is OperationStatus.SUCCEEDED)
+        return OperationStatus.UNKNOWN if self.crash.in_doubt else wanted, self.crash.mails
 
 
 @dataclass
@@ -72,28 +88,45 @@ async def wait_for_the_end(
 ) -> tuple[OperationRecord, list[RunStatusLine]]:
     """Wait until nothing will happen any more by itself.
 
-    Every run has ended, or waits for an operation of which nobody can know whether it was done.
+    Every run has ended, or waits for an operation of which a person has to say something.
     """
 
     async def ended() -> tuple[OperationRecord, list[RunStatusLine]]:
         while True:
             record = await _record(stage, operation)
             runs = await runs_since(stage, earlier_runs)
-            doubt = record.status is OperationStatus.UNKNOWN
+            asked = _waits_for_a_person(record)
             all_ended = record.status not in RUN_WAITS_FOR and all(
                 run.status in ENDED for run in runs
             )
-            if doubt or all_ended:
+            if asked or all_ended:
                 return record, runs
             await stage.record_may_have_changed()
 
     return await stage.wait("the operation and its run to end", ended())
 
 
+def _waits_for_a_person(record: OperationRecord) -> bool:
+    """Tell whether no machine will do anything about what is known in part, or not at all."""
+    if record.status is OperationStatus.PARTIAL:
+        return True
+    doubtful = [
+        attempt
+        for effect in record.effects
+        for attempt in effect.attempts
+        if attempt.status is AttemptStatus.UNKNOWN
+    ]
+    by_a_machine = any(attempt.recover_at is not None for attempt in doubtful)
+    return record.status is OperationStatus.UNKNOWN and bool(doubtful) and not by_a_machine
+
+
 async def runs_since(stage: Stage, earlier: frozenset[int]) -> list[RunStatusLine]:
-    """Read the runs that are not among those of an earlier demo in the same home."""
+    """Read the runs that are not among those of an earlier demo in the same home.
+
+    What people may still be asked about a demo is no part of it.
+    """
     runs = await newest_runs(stage.engine, stage.tenant)
-    return [run for run in runs if run.number not in earlier]
+    return [run for run in runs if run.driven and run.number not in earlier]
 
 
 async def find_out(stage: Stage, people: ScriptedPeople, told: Told) -> Truth:
@@ -122,13 +155,22 @@ async def find_out(stage: Stage, people: ScriptedPeople, told: Told) -> Truth:
                 "status": record.status.value,
             },
             "runs": [{"number": run.number, "status": run.status.value} for run in runs],
-            "emails_accepted": stage.mailbox.accepted - told.earlier_mails,
+            "mail": stage.mail.kind.value,
+            "fault": None if told.fault is None else told.fault.value,
+            "attempts": [
+                {"status": attempt.status.value, "searches": attempt.lookups}
+                for effect in record.effects
+                if effect.kind is EffectKind.EMAIL_SEND
+                for attempt in effect.attempts
+            ],
+            "emails_accepted": stage.mail.accepted - told.earlier_mails,
             "email_matches_card": None,
             "card": shown,
         }
     )
-    _check_record(truth, told, record, after)
-    _check_mail(truth, told, stage, await _payload_digest(stage, record))
+    wanted, accepted = told.end(stage.mail.kind)
+    _check_record(truth, told, wanted, record, after)
+    _check_mail(truth, told, accepted, stage, await _payload_digest(stage, record))
     _check_words(truth, told, record, shown)
     if rejected is not None and told.rejected is not None:
         said = await _card_says(stage, people, rejected)
@@ -151,11 +193,11 @@ async def find_out(stage: Stage, people: ScriptedPeople, told: Told) -> Truth:
     return truth
 
 
-def _check_record(truth: Truth, told: Told, record: OperationRecord, after: Ticket) -> None:
-    in_doubt = told.crash is not None and told.crash.in_doubt
-    wanted = OperationStatus.UNKNOWN if in_doubt else _ENDS[told.story]
+def _check_record(
+    truth: Truth, told: Told, wanted: OperationStatus, record: OperationRecord, after: Ticket
+) -> None:
     truth.checks[f"the operation is {wanted.value}"] = record.status is wanted
-    closed = wanted in (OperationStatus.SUCCEEDED, OperationStatus.UNKNOWN)
+    closed = wanted in _CLOSED_IN
     bumped = closed or bool(told.customer_wrote)
     status = TicketStatus.CLOSED if closed else TicketStatus.OPEN
     truth.checks[f"the ticket is {status.value}"] = after.status is status
@@ -164,22 +206,18 @@ def _check_record(truth: Truth, told: Told, record: OperationRecord, after: Tick
     )
 
 
-def _check_mail(truth: Truth, told: Told, stage: Stage, payload_digest: str) -> None:
-    if told.crash is not None:
-        wanted = told.crash.mails
-    else:
-        wanted = int(_ENDS[told.story] is OperationStatus.SUCCEEDED)
-    mails = stage.mailbox.mails[told.earlier_mails :]
+def _check_mail(truth: Truth, told: Told, wanted: int, stage: Stage, payload_digest: str) -> None:
+    mails = stage.mail.evidence(told.earlier_mails)
     truth.checks[f"{wanted} email(s) were accepted"] = len(mails) == wanted
     if not mails:
         return
     assert told.card is not None
-    problems = [p for mail in mails for p in differences_from_card(mail, told.card.blocks)]
+    problems = [p for mail in mails for p in differences_from_card(mail.content, told.card.blocks)]
     truth.report["email_matches_card"] = not problems
     truth.checks["the email is what the card showed"] = not problems
     if problems:
         truth.report["differences"] = problems
-    same = all(digest_without_date(mail) == payload_digest for mail in mails)
+    same = all(mail.digest == payload_digest for mail in mails)
     truth.report["email_matches_intent"] = same
     truth.checks["the email's bytes are those of the intent"] = same
 

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from email.utils import getaddresses
 
 from bot.card_email import email_view
+from bot.sandbox.accepted_mail import AcceptedMail
 from bot.sandbox.mailbox_spool import ReceivedMail
 from bot.sandbox.model import Json
 from executor.domain.address import parse_mailbox
@@ -17,11 +20,45 @@ from executor.domain.email import EmailContent, Mailbox
 from executor.domain.frozen_email import NamedAddress, parse_delivered
 
 
-def differences_from_card(mail: ReceivedMail, blocks: Sequence[Json]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class MailEvidence:
+    """What a provider took responsibility for; ``digest`` is of the octets that were frozen."""
+
+    content: EmailContent
+    digest: str
+
+
+def evidence_of(mail: ReceivedMail) -> MailEvidence:
+    """Read what a mail server received."""
+    return MailEvidence(delivered(mail), digest_without_date(mail))
+
+
+def evidence_of_request(named: Json, mail: AcceptedMail) -> MailEvidence:
+    """Read what a provider accepted as JSON; ``named`` is its request with the parts' own names."""
+    [sender] = _spelled(named["from"])
+    reply_to = _spelled(named["reply_to"])
+    headers = [*_headers(mail.fields)]
+    [message_id] = [value for name, value in headers if name == "Message-ID"]
+    content = EmailContent(
+        sender=sender,
+        to=_spelled(named["to"]),
+        cc=_spelled(named["cc"]),
+        bcc=_spelled(named["bcc"]),
+        reply_to=reply_to[0] if reply_to else None,
+        subject=named["subject"],
+        text=named["text"],
+        html=named["html"],
+        message_id=message_id,
+        headers=tuple(header for header in headers if header[0] != "Message-ID"),
+    )
+    return MailEvidence(content, hashlib.sha256(mail.raw).hexdigest())
+
+
+def differences_from_card(mail: EmailContent, blocks: Sequence[Json]) -> list[str]:
     """Say in what the mail differs from the card; empty when in nothing."""
     shown = list(_literals(blocks))
     lines = [line for text in shown for line in text.split("\n")]
-    view = email_view(delivered(mail).as_json())
+    view = email_view(mail.as_json())
     missing = [
         f"the card does not show {name}: {value}"
         for name, value in view.fields
@@ -74,6 +111,23 @@ def _mailboxes(named: Sequence[NamedAddress]) -> tuple[Mailbox, ...]:
         spelled = f'"{escaped}" <{address}>' if name else address
         boxes.append(parse_mailbox(spelled, field="address"))
     return tuple(boxes)
+
+
+def _spelled(boxes: str | Sequence[str] | None) -> tuple[Mailbox, ...]:
+    """Read ``Name <address>``, one text or a list of it."""
+    if not boxes:
+        return ()
+    return _mailboxes(getaddresses([boxes] if isinstance(boxes, str) else list(boxes)))
+
+
+def _headers(fields: Json) -> Iterator[tuple[str, str]]:
+    """Read the further headers, which one provider takes as an object and another as a list."""
+    for name in ("headers", "Headers"):
+        given = fields.get(name, {})
+        if isinstance(given, dict):
+            yield from given.items()
+        else:
+            yield from ((header["Name"], header["Value"]) for header in given)
 
 
 def _says(line: str, name: str, value: str) -> bool:

@@ -106,8 +106,14 @@ class Mailbox:
         await self.stop()
 
     def fail(self, fault: Fault) -> None:
-        """Fail from now on as told; the first fault that fits a moment is the one that happens."""
+        """Fail from now on as told; the first fault that fits a moment is the one that happens.
+
+        What is told to hang does so until the next release.
+        """
         self.faults.append(fault)
+        if isinstance(fault.action, Hang):
+            self._released.clear()
+            self._hanging.clear()
 
     def release(self) -> None:
         """Let everything go on that hangs, and nothing hang any more."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import uuid
 from datetime import UTC, date, datetime
+from pathlib import Path
 from types import TracebackType
 from zoneinfo import ZoneInfo
 
@@ -53,11 +54,15 @@ class PostmarkDouble:
         inactive: frozenset[str] = frozenset(),
         clock: Clock | None = None,
         port: int = 0,
+        spool: Path | None = None,
     ) -> None:
-        """`inactive` are the addresses that Postmark no longer delivers to."""
+        """`inactive` are the addresses that Postmark no longer delivers to.
+
+        With a `spool` file, mails survive a restart.
+        """
         self.faults = ProviderFaults()
         self.search_faults = ProviderFaults()
-        self.accepted_mails = AcceptedMails()
+        self.accepted_mails = AcceptedMails(spool)
         self._tokens = frozenset({server_token, TEST_TOKEN})
         self._search_lag_seconds = search_lag_seconds
         self._inactive = inactive

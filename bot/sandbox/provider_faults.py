@@ -67,8 +67,14 @@ class ProviderFaults:
         self._hanging = asyncio.Event()
 
     def plan(self, fault: PlannedFault, *, call: int | None = None) -> None:
-        """Fail at this call, or at every call that has no fault of its own."""
+        """Fail at this call, or at every call that has no fault of its own.
+
+        What is planned to hang does so until the next release.
+        """
         self._planned[call] = fault
+        if fault.fault is Fault.HANG:
+            self._released.clear()
+            self._hanging.clear()
 
     def clear(self) -> None:
         """Forget every fault that has not happened yet."""

@@ -14,6 +14,7 @@ import json
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from types import TracebackType
 
 import httpx2
@@ -57,14 +58,22 @@ class ResendDouble:
         verified_domains: frozenset[str] | None = None,
         clock: Clock | None = None,
         port: int = 0,
+        spool: Path | None = None,
     ) -> None:
-        """`verified_domains` are those that may send; `None` is all of them."""
+        """`verified_domains` are those that may send; `None` is all of them.
+
+        With a `spool` file, mails and keys survive a restart.
+        """
         self.faults = ProviderFaults()
-        self.accepted_mails = AcceptedMails()
+        self.accepted_mails = AcceptedMails(spool)
         self._api_key = api_key
         self._verified_domains = verified_domains
         self._clock = clock or WallClock()
-        self._keys: dict[str, _KeyUse] = {}
+        self._keys: dict[str, _KeyUse] = {
+            mail.key: _KeyUse(hashlib.sha256(mail.raw).digest(), mail.accepted_at, _accepted(mail))
+            for mail in self.mails
+            if mail.key is not None
+        }
         app = web.Application(client_max_size=_MAX_BODY_BYTES)
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._listener = Listener(app, port)
@@ -206,16 +215,19 @@ class ResendDouble:
             copies=copies,
         )
         self.accepted_mails.keep(mail)
-        answer = Answer(200, {"id": mail.provider_id})
         if key is not None:
-            self._keys[key].answer = answer
-        return answer
+            self._keys[key].answer = _accepted(mail)
+        return _accepted(mail)
 
     def _forget_unanswered(self, key: str | None) -> None:
         """Let go of a key whose request came to nothing."""
         use = None if key is None else self._keys.get(key)
         if key is not None and use is not None and use.answer is None:
             del self._keys[key]
+
+
+def _accepted(mail: AcceptedMail) -> Answer:
+    return Answer(200, {"id": mail.provider_id})
 
 
 def _stamp(seconds: float) -> str:

@@ -13,8 +13,8 @@ from pathlib import Path
 from uuid import UUID
 
 from bot.sandbox.crash_points import CrashPlan, Moment, Program, Story
+from bot.sandbox.demo_faults import DemoFault, MailKind
 from bot.sandbox.demo_truth import Told, Truth, find_out, runs_since
-from bot.sandbox.mailbox_faults import Close, Fault, Point
 from bot.sandbox.scripted_person import REASON, Card, ScriptedPeople
 from bot.sandbox.stage import Stage, StageFailed, staged
 from executor.config import load_policy
@@ -23,25 +23,32 @@ from executor.engine.desk import show_ticket, write_as_customer
 from executor.engine.status import newest_runs
 
 TICKET = "4101"
-GOAL = f"close {TICKET}"
 CUSTOMER_WRITES = "One more thing: will the interest on it be refunded as well?"
 DECIDE_WITHIN_SECONDS_WHEN_IT_EXPIRES = 2
 LONGEST_WAIT_FOR_EXPIRY_SECONDS = 30
 
 
 async def play(
-    home: Path, story: Story, crash: CrashPlan | None, *, timeout_seconds: float
+    home: Path,
+    story: Story,
+    crash: CrashPlan | None,
+    *,
+    mail: MailKind = MailKind.SMTP,
+    fault: DemoFault | None = None,
+    timeout_seconds: float,
 ) -> Truth:
     """Play one story and return what is true at its end.
+
+    ``fault`` is what the story's first mail meets at ``mail``.
 
     Raises ``StageFailed`` where it came to no end in time, saying what was waited for.
     """
     started = time.monotonic()
     seconds = DECIDE_WITHIN_SECONDS_WHEN_IT_EXPIRES if story is Story.EXPIRE else 86_400
-    async with staged(home, decide_within_seconds=seconds) as stage:
+    async with staged(home, decide_within_seconds=seconds, mail=mail) as stage:
         try:
             async with asyncio.timeout(timeout_seconds):
-                truth = await _Play(stage, story, crash).through()
+                truth = await Play(stage, story, crash, fault=fault).through()
         except TimeoutError as error:
             waited = stage.waits_for[-1] if stage.waits_for else "the programs to start"
             raise StageFailed(
@@ -51,37 +58,58 @@ async def play(
     return truth
 
 
-class _Play:
-    """One story on one stage."""
+class Play:
+    """One story on one stage, whose programs do not run yet, about one of its open tickets."""
 
-    def __init__(self, stage: Stage, story: Story, crash: CrashPlan | None) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        story: Story,
+        crash: CrashPlan | None = None,
+        *,
+        fault: DemoFault | None = None,
+        ticket: str = TICKET,
+    ) -> None:
         self._stage = stage
         self._story = story
         self._crash = crash
+        self._fault = fault
+        self._ticket = ticket
         self._people = ScriptedPeople(stage)
 
     async def through(self) -> Truth:
         """Let the people act from the beginning to the end."""
         stage = self._stage
-        before = await show_ticket(stage.engine.database, stage.tenant, TICKET)
+        before = await show_ticket(stage.engine.database, stage.tenant, self._ticket)
         assert before is not None, "the sandbox's tickets were imported"
         _check_home(stage, self._story, before)
         earlier = frozenset(r.number for r in await newest_runs(stage.engine, stage.tenant))
-        told = Told(self._story, before, earlier, stage.mailbox.accepted, crash=self._crash)
+        told = Told(
+            self._story,
+            before,
+            earlier,
+            stage.mail.accepted,
+            crash=self._crash,
+            fault=self._fault,
+        )
+        if self._fault is not None:
+            stage.fail(self._fault)
         known = [card.operation for card in self._people.cards()]
         await stage.bot.start(*self._failpoints(Program.BOT, Moment.BEGINNING))
         asks_later = self._failpoints(Program.EXECUTOR, Moment.ASKED)
         if not asks_later:
             await stage.executor.start()
         await stage.wait("the bot to be ready", stage.bot_is_ready())
+        goal = f"close {self._ticket}"
         if self._story is Story.MENTION:
-            await self._people.mention(GOAL)
+            await self._people.mention(goal)
         else:
-            await self._people.ask(GOAL)
+            await self._people.ask(goal)
         if asks_later:
             await stage.executor.start(*asks_later)
         told.card = await self._people.wait_for_card(*known)
         await self._decide(told, told.card, known)
+        await stage.wait("the fault to be over", stage.mail.until_it_is_over())
         truth = await find_out(stage, self._people, told)
         if self._crash is not None:
             await self._note_crash(self._crash, truth)
@@ -105,14 +133,14 @@ class _Play:
                 await people.cancel(run.number)
             case Story.STALE:
                 await write_as_customer(
-                    stage.engine.database, stage.tenant, TICKET, CUSTOMER_WRITES
+                    stage.engine.database, stage.tenant, self._ticket, CUSTOMER_WRITES
                 )
                 told.customer_wrote = CUSTOMER_WRITES
                 await people.approve(card, as_seen_at_first=True)
             case Story.EXPIRE:
                 pass
             case Story.SETTLE:
-                stage.mailbox.fail(Fault(Point.FINAL, Close(after_accepting=True)))
+                stage.fail(DemoFault.LOST_ANSWER)
                 await people.approve(card)
                 await people.settle(card)
         if executes_later:

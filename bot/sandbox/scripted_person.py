@@ -24,6 +24,7 @@ from bot.sandbox.workspace import Workspace
 ASKED_IN = "C0SUPPORT"
 COMMAND = "/signoff"
 MOST_TRIES = 5
+SEEN = "It stands in the mailbox."
 REASON = "Please make it shorter, and apologise for the wait."
 
 _PATIENCE_SECONDS = 3_600.0
@@ -116,19 +117,20 @@ class ScriptedPeople:
     async def settle(self, card: Card) -> None:
         """Wait until the card says that nobody knows, look for the email, and say it was sent."""
         await self.wait_until_shown(CARDS_CHANNEL, card.ts, "say below what happened")
-        await self._insist(
-            "the answer to the click on It was sent",
-            lambda: self._reviewer.click(CARDS_CHANNEL, card.ts, "settle_sent"),
-        )
+        await self._fill_in(card, "settle_sent", SEEN)
 
     async def reject(self, card: Card, reason: str) -> None:
         """Click Reject, type a reason into the modal that opens, and submit it."""
+        await self._fill_in(card, "reject", reason)
+
+    async def _fill_in(self, card: Card, action: str, text: str) -> None:
+        """Click a button, type into the one input of the modal that opens, and submit it."""
         await self._insist(
-            "the answer to the click on Reject",
-            lambda: self._reviewer.click(CARDS_CHANNEL, card.ts, "reject"),
+            f"the answer to the click on {action}",
+            lambda: self._reviewer.click(CARDS_CHANNEL, card.ts, action),
         )
         await self._stage.wait(
-            "the modal that asks for the reason",
+            f"the modal that {action} opens",
             self._workspace.wait_for(
                 lambda w: w.view_of(self._reviewer.user.id), _PATIENCE_SECONDS
             ),
@@ -136,12 +138,13 @@ class ScriptedPeople:
         opened = self._reviewer.view()
         assert opened is not None, "nothing ran since it was found"
         [asked] = [block for block in opened.view["blocks"] if block["type"] == "input"]
-        typed = {asked["block_id"]: {asked["element"]["action_id"]: reason}}
+        typed = {asked["block_id"]: {asked["element"]["action_id"]: text}}
         submitted = await self._insist(
-            "the answer to the rejection", lambda: self._reviewer.submit_view(opened.id, typed)
+            f"the answer to the modal of {action}",
+            lambda: self._reviewer.submit_view(opened.id, typed),
         )
         if submitted.view_errors:
-            raise StageFailed(f"the rejection was refused: {submitted.said}")
+            raise StageFailed(f"what {action} says was refused: {submitted.said}")
 
     async def wait_until_shown(self, channel: str, ts: str, sentence: str) -> Message:
         """Wait until a message says ``sentence`` and return it."""

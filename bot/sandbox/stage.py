@@ -13,7 +13,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,21 +24,24 @@ import aiohttp
 from aiohttp import web
 
 from bot.sandbox import keeping, seed
+from bot.sandbox.demo_faults import DemoFault, MailKind
 from bot.sandbox.demo_policy import demo_policy
 from bot.sandbox.faults import Faults
-from bot.sandbox.mailbox import Mailbox
+from bot.sandbox.outside_mail import OutsideMail, outside_mail
 from bot.sandbox.page import add_page
 from bot.sandbox.slack_server import MAX_BODY_BYTES, routes
 from bot.sandbox.tickets import sandbox_tickets
 from bot.sandbox.workspace import Workspace
 from bot.sandbox.world import SandboxWorld
-from bot.supervisor import Child
+from bot.supervisor import Child, Launch, leashed
 from executor.adapters.host_clock import SystemClock, mint_id
 from executor.config import load_policy
 from executor.domain.ids import TenantId
+from executor.domain.transition import BORN, Machine
 from executor.engine.desk import import_tickets
 from executor.engine.engine import Engine
 from executor.engine.setup import activate_policy
+from executor.engine.status import history, newest_runs
 from executor.store.installation import installed_database
 from executor.store.wakeups import Kind, Listener, listening
 
@@ -51,6 +54,7 @@ RECORD_POLL_SECONDS = 0.5
 # An answer that was lost is to be called unknown within seconds here, not within minutes.
 SHORT_DURATIONS: dict[str, str] = {
     "SIGNOFF_SMTP_LONGEST_REQUEST_SECONDS": "3",
+    "SIGNOFF_MAIL_LONGEST_REQUEST_SECONDS": "3",
     "SIGNOFF_FIRST_BYTE_SECONDS": "3",
     "SIGNOFF_CLOCK_ALLOWANCE_SECONDS": "0.5",
     "SIGNOFF_LEASE_TTL_SECONDS": "6",
@@ -64,8 +68,8 @@ SHORT_DURATIONS: dict[str, str] = {
 
 # A newcomer's own settings and proxies are for a real installation; the demo touches none of it.
 _NOT_HANDED_ON = (
-    "DATABASE_URL", "SIGNOFF_", "SLACK_", "SMTP_", "RESEND_", "POSTMARK_", "ZENDESK_", "OPENAI_",
-    "ANTHROPIC_", "PG", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
+    "DATABASE_URL", "SIGNOFF_", "SLACK_", "SMTP_", "RESEND_", "POSTMARK_", "ZENDESK_", "GITHUB_",
+    "OPENAI_", "ANTHROPIC_", "PG", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY",
 )  # fmt: skip
 
 
@@ -81,7 +85,7 @@ class Stage:
     policy_file: Path
     url: str
     workspace: Workspace
-    mailbox: Mailbox
+    mail: OutsideMail
     engine: Engine
     tenant: TenantId
     bot: Child
@@ -125,6 +129,30 @@ class Stage:
         """Wait until something was recorded, or a short while."""
         await self._listener.wait(kind, RECORD_POLL_SECONDS)
 
+    def fail(self, fault: DemoFault) -> None:
+        """Let the next mail meet a fault."""
+        self.mail.fail(fault, self._a_mail_was_tried)
+
+    async def _a_mail_was_tried(self) -> None:
+        """Wait until what came of an attempt was recorded that was not before."""
+        before = await self._attempts_that_told()
+        while await self._attempts_that_told() == before:
+            await self.record_may_have_changed()
+
+    async def _attempts_that_told(self) -> int:
+        told = 0
+        for run in await newest_runs(self.engine, self.tenant):
+            record = await history(self.engine, self.tenant, run.id)
+            told += sum(
+                entry.machine is Machine.ATTEMPT and entry.source not in (None, BORN)
+                for entry in record.journal
+            )
+        return told
+
+    async def stop_programs(self) -> None:
+        """Stop both programs where they run; they can be started again."""
+        await asyncio.gather(self.bot.stop(), self.executor.stop())
+
     def account(self) -> str:
         """Say what is known when a wait failed: Slack as it is, and the programs' last words."""
         parts = [f"Slack shows:\n{self.workspace.shown()}"]
@@ -139,8 +167,16 @@ class Stage:
 
 
 @asynccontextmanager
-async def staged(home: Path, *, decide_within_seconds: int = 86_400) -> AsyncIterator[Stage]:
+async def staged(
+    home: Path,
+    *,
+    decide_within_seconds: int = 86_400,
+    mail: MailKind = MailKind.SMTP,
+    launch: Launch = leashed,
+) -> AsyncIterator[Stage]:
     """Set the stage in ``home``, the two programs not started; stop everything at its end.
+
+    ``mail`` is who sends the mail, ``launch`` how the programs are started.
 
     Raises ``StageFailed`` where another demo runs in this home, ``EmbeddedDatabaseFailed``,
     ``PolicyInvalid``, ``OSError``.
@@ -159,13 +195,13 @@ async def staged(home: Path, *, decide_within_seconds: int = 86_400) -> AsyncIte
         await import_tickets(database, policy.tenant_id, sandbox_tickets(datetime.now(UTC)))
         listener = await stack.enter_async_context(listening(database))
         ports = _Ports(home / "ports.json")
-        mailbox = await stack.enter_async_context(
-            Mailbox(port=ports.of("mail"), spool=home / "mail")
+        sender = await stack.enter_async_context(
+            outside_mail(mail, home, ports.of(f"mail {mail.value}"))
         )
         world = SandboxWorld(
             engine,
             policy.tenant_id,
-            mailbox,
+            sender.page,
             {user.id: user.real_name for user in workspace.users.values()},
         )
         url = await stack.enter_async_context(_served(workspace, world, ports.of("page")))
@@ -173,16 +209,21 @@ async def staged(home: Path, *, decide_within_seconds: int = 86_400) -> AsyncIte
         stack.enter_context(_reserved(bot_port))
         bot_url = f"http://127.0.0.1:{bot_port}"
         workspace.connect(bot_url)
-        ports.remember(mail=mailbox.port, page=int(url.rpartition(":")[2]), bot=bot_port)
-        bot, executor = _programs(home, policy_file, url, mailbox.url, bot_port)
+        ports.remember(
+            {
+                f"mail {mail.value}": sender.port,
+                "page": int(url.rpartition(":")[2]),
+                "bot": bot_port,
+            }
+        )
+        bot, executor = _programs(home, policy_file, url, sender.settings, bot_port, launch)
         await stack.enter_async_context(_kept(workspace, home / "slack.json"))
-        stack.push_async_callback(_stop, bot, executor)
-        yield Stage(
+        stage = Stage(
             home,
             policy_file,
             url,
             workspace,
-            mailbox,
+            sender,
             engine,
             policy.tenant_id,
             bot,
@@ -190,6 +231,8 @@ async def staged(home: Path, *, decide_within_seconds: int = 86_400) -> AsyncIte
             listener,
             bot_url,
         )
+        stack.push_async_callback(stage.stop_programs)
+        yield stage
 
 
 def _furnished(home: Path, decide_within_seconds: int) -> Path:
@@ -203,12 +246,13 @@ def _furnished(home: Path, decide_within_seconds: int) -> Path:
     return policy_file
 
 
-async def _stop(bot: Child, executor: Child) -> None:
-    await asyncio.gather(bot.stop(), executor.stop())
-
-
 def _programs(
-    home: Path, policy_file: Path, url: str, smtp_url: str, bot_port: int
+    home: Path,
+    policy_file: Path,
+    url: str,
+    for_mail: Mapping[str, str],
+    bot_port: int,
+    launch: Launch,
 ) -> tuple[Child, Child]:
     """Make our two programs, pointed at everything here and at nothing else.
 
@@ -228,12 +272,13 @@ def _programs(
         "SIGNOFF_PORT": str(bot_port),
     }
     return (
-        Child("bot", "bot", shared | for_bot, _fresh_log(home / "logs" / "bot.log")),
+        Child("bot", "bot", shared | for_bot, _fresh_log(home / "logs" / "bot.log"), launch=launch),
         Child(
             "executor",
             "executor",
-            shared | SHORT_DURATIONS | {"SMTP_URL": smtp_url},
+            shared | SHORT_DURATIONS | dict(for_mail),
             _fresh_log(home / "logs" / "executor.log"),
+            launch=launch,
         ),
     )
 
@@ -292,8 +337,8 @@ class _Ports:
         last = self._last.get(name)
         return last if last is not None and _is_free(last) else _free_port()
 
-    def remember(self, **ports: int) -> None:
-        self._file.write_text(json.dumps(ports), encoding="utf-8")
+    def remember(self, ports: Mapping[str, int]) -> None:
+        self._file.write_text(json.dumps({**self._last, **ports}), encoding="utf-8")
 
 
 @contextmanager

@@ -6,9 +6,8 @@ The page reads it; a customer's hands are the only thing here that changes anyth
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from bot.sandbox.mailbox import Mailbox
 from bot.sandbox.mailbox_spool import ReceivedMail
 from bot.sandbox.page import JsonObject
 from bot.sandbox.timeline import told
@@ -23,20 +22,24 @@ CUSTOMER_REOPENS = "The customer opened the ticket again."
 
 
 class SandboxWorld:
-    """The page's ``World`` over one tenant of one database, and one mailbox."""
+    """The page's ``World`` over one tenant of one database, and what customers got."""
 
     def __init__(
-        self, engine: Engine, tenant: TenantId, mailbox: Mailbox, people: Mapping[str, str]
+        self,
+        engine: Engine,
+        tenant: TenantId,
+        mails: Callable[[], list[JsonObject]],
+        people: Mapping[str, str],
     ) -> None:
         """Look around; ``people`` maps Slack's user ids to names."""
         self._engine = engine
         self._tenant = tenant
-        self._mailbox = mailbox
+        self._mails = mails
         self._people = people
 
     async def mails(self) -> list[JsonObject]:
         """Return the mails that arrived, oldest first."""
-        return [mail_json(mail) for mail in self._mailbox.mails]
+        return self._mails()
 
     async def tickets(self) -> list[JsonObject]:
         """Return the newest tickets of the desk."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bot.cards import CardPainter, card_environment
-from bot.sandbox.mail_evidence import differences_from_card, digest_without_date
+from bot.sandbox.mail_evidence import differences_from_card, digest_without_date, evidence_of
 from bot.sandbox.mailbox_spool import ReceivedMail
 from bot.sandbox.model import Json
 from executor.domain.email import EmailContent
@@ -40,15 +40,15 @@ def delivered(email: EmailContent, *also_to: str) -> ReceivedMail:
 
 
 def test_the_mail_that_was_shown_differs_in_nothing() -> None:
-    assert differences_from_card(delivered(SHOWN), card_of(SHOWN)) == []
+    assert differences_from_card(evidence_of(delivered(SHOWN)).content, card_of(SHOWN)) == []
 
 
 def test_an_international_address_is_compared_in_both_its_forms() -> None:
     to = mailbox("anna@bücher.example", "Anna", "anna@xn--bcher-kva.example")
     email = email_content(to=(to,))
-    assert differences_from_card(delivered(email), card_of(email)) == []
+    assert differences_from_card(evidence_of(delivered(email)).content, card_of(email)) == []
     other = email_content(to=(mailbox("anna@bucher.example", "Anna"),))
-    assert differences_from_card(delivered(other), card_of(email)) != []
+    assert differences_from_card(evidence_of(delivered(other)).content, card_of(email)) != []
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,17 @@ def test_an_international_address_is_compared_in_both_its_forms() -> None:
     ids=lambda change: next(iter(change)),
 )
 def test_whatever_else_reaches_the_customer_is_a_difference(change: dict[str, Any]) -> None:
-    assert differences_from_card(delivered(email_content(**change)), card_of(SHOWN)) != []
+    assert (
+        differences_from_card(
+            evidence_of(delivered(email_content(**change))).content, card_of(SHOWN)
+        )
+        != []
+    )
 
 
 def test_a_blind_copy_is_found_in_the_envelope() -> None:
     mail = delivered(SHOWN, "hidden@elsewhere.example")
-    [difference] = differences_from_card(mail, card_of(SHOWN))
+    [difference] = differences_from_card(evidence_of(mail).content, card_of(SHOWN))
     assert "hidden@elsewhere.example" in difference
 
 

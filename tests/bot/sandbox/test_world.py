@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from bot.sandbox.mailbox import Mailbox
 from bot.sandbox.mailbox_spool import ReceivedMail
+from bot.sandbox.outside_mail import MailServer
 from bot.sandbox.world import SandboxWorld, mail_json
 from executor.store.database import Database
 from tests.support.office import RENE, TENANT, Office
@@ -19,7 +20,7 @@ async def test_a_run_is_told_from_the_question_to_the_decision(database: Databas
     await office.show()
     await office.click(operation, RENE)
     async with Mailbox() as mailbox:
-        world = SandboxWorld(office.engine, TENANT, mailbox, PEOPLE)
+        world = SandboxWorld(office.engine, TENANT, MailServer(mailbox).page, PEOPLE)
         [run] = await world.runs()
         timeline = await world.timeline(run["number"])
         assert await world.timeline(run["number"] + 1) is None
@@ -34,7 +35,7 @@ async def test_a_run_is_told_from_the_question_to_the_decision(database: Databas
 async def test_the_customer_writes_and_reopens(database: Database) -> None:
     office = await Office.open(database)
     async with Mailbox() as mailbox:
-        world = SandboxWorld(office.engine, TENANT, mailbox, PEOPLE)
+        world = SandboxWorld(office.engine, TENANT, MailServer(mailbox).page, PEOPLE)
         before = next(t for t in await world.tickets() if t["id"] == "4101")
         written = await world.reply_as_customer("4101", "Still broken!")
         assert written == {**before, "version": before["version"] + 1}
