@@ -11,33 +11,33 @@ from typing import TYPE_CHECKING
 import click
 
 from bot.commands.failing import FAILED, explained, fail
+from bot.commands.options import AS_JSON, OPERATION, TENANT, as_json_text
 
 if TYPE_CHECKING:
     from executor.engine.card_record import AttemptRecord
     from executor.engine.doubt import Doubt
     from executor.engine.word import WordResult
 
-_AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")
 _LONGEST_LINE = 300
 _WORDS = {"sent": "sent", "not-sent": "not_sent", "leave": "leave"}
 
 
 @click.group(invoke_without_command=True, short_help="List what nobody knows, and settle it.")
-@_AS_JSON
+@click.option("--tenant", metavar="TEAM", help="The Slack team; without it, all of them.")
+@AS_JSON
 @click.pass_context
-def doubt(context: click.Context, as_json: bool) -> None:
-    """List what may have been sent and nobody knows, the oldest first.
+def doubt(context: click.Context, tenant: str | None, as_json: bool) -> None:
+    """List what may have been sent and nobody knows, the oldest first, of all tenants.
 
-    Exit code 1 if there is anything, 0 if there is nothing. SIGNOFF_POLICY names the policy file,
-    which says whose it is; DATABASE_URL names the database, without it it is the private one in
-    SIGNOFF_HOME.
+    Exit code 1 if there is anything, 0 if there is nothing. DATABASE_URL names the database;
+    without it it is the private one in SIGNOFF_HOME.
     """
     if context.invoked_subcommand is not None:
         return
     with explained():
-        found = asyncio.run(_list())
+        found = asyncio.run(_list(tenant))
     if as_json:
-        click.echo(json.dumps([_as_json(one) for one in found], ensure_ascii=False, indent=2))
+        click.echo(as_json_text([_as_json(one) for one in found]))
     elif found:
         for one in found:
             click.echo("\n".join(_in_short(one)))
@@ -47,26 +47,28 @@ def doubt(context: click.Context, as_json: bool) -> None:
 
 
 @doubt.command()
-@click.argument("operation")
-@_AS_JSON
-def show(operation: str, as_json: bool) -> None:
+@OPERATION
+@TENANT
+@AS_JSON
+def show(operation: int, tenant: str | None, as_json: bool) -> None:
     """Show what is known of OPERATION (op_12), which is in doubt."""
     with explained():
-        one = asyncio.run(_find(_number(operation)))
+        one = asyncio.run(_find(operation, tenant))
     if one is None:
-        fail(f"{operation} is not in doubt. `signoff explain {operation}` tells what became of it.")
+        fail(_not_in_doubt(operation))
     if as_json:
-        click.echo(json.dumps(_as_json(one), ensure_ascii=False, indent=2))
+        click.echo(as_json_text(_as_json(one)))
     else:
         click.echo("\n".join(_in_full(one)))
 
 
 @doubt.command()
-@click.argument("operation")
+@OPERATION
+@TENANT
 @click.option("--word", type=click.Choice(list(_WORDS)), required=True, help="What happened.")
 @click.option("--by", required=True, help="Your name; it is kept in the record.")
 @click.option("--note", required=True, help="How you found out; it is kept in the record.")
-def settle(operation: str, word: str, by: str, note: str) -> None:
+def settle(operation: int, tenant: str | None, word: str, by: str, note: str) -> None:
     """Say what became of OPERATION (op_12), as an operator.
 
     Nothing is sent by this: sending again needs somebody who may approve, in Slack.
@@ -75,35 +77,45 @@ def settle(operation: str, word: str, by: str, note: str) -> None:
     if not name or not note.strip():
         raise click.UsageError("--by and --note may not be empty")
     with explained():
-        result = asyncio.run(_settle(_number(operation), _WORDS[word], name, note.strip()))
+        result = asyncio.run(_settle(operation, tenant, _WORDS[word], name, note.strip()))
     _tell(operation, word, result)
 
 
-async def _list() -> list[Doubt]:
-    from bot.commands.installation import engine_of_tenant
+async def _list(tenant: str | None) -> list[Doubt]:
+    from bot.commands.installation import engine_for, engine_of_installation
     from executor.engine.doubt import in_doubt
 
-    async with engine_of_tenant() as (engine, tenant):
-        return await in_doubt(engine, tenant)
+    if tenant is None:
+        async with engine_of_installation() as engine:
+            return await in_doubt(engine)
+    async with engine_for(tenant) as (engine, chosen):
+        return await in_doubt(engine, chosen)
 
 
-async def _find(number: int) -> Doubt | None:
-    return next((one for one in await _list() if one.record.number == number), None)
+async def _find(number: int, tenant: str | None) -> Doubt | None:
+    from bot.commands.installation import engine_for
+    from executor.engine.doubt import in_doubt
+
+    async with engine_for(tenant) as (engine, chosen):
+        found = await in_doubt(engine, chosen)
+    return next((one for one in found if one.record.number == number), None)
 
 
-async def _settle(number: int, said: str, name: str, note: str) -> WordResult | None:
-    from bot.commands.installation import engine_of_tenant
+async def _settle(
+    number: int, tenant: str | None, said: str, name: str, note: str
+) -> WordResult | None:
+    from bot.commands.installation import engine_for
     from executor.domain.ids import operator_principal
     from executor.engine.doubt import in_doubt
     from executor.engine.settling import settle
     from executor.engine.word import Said, Word
 
-    async with engine_of_tenant() as (engine, tenant):
-        found = {one.record.number: one for one in await in_doubt(engine, tenant)}.get(number)
+    async with engine_for(tenant) as (engine, chosen):
+        found = {one.record.number: one for one in await in_doubt(engine, chosen)}.get(number)
         if found is None:
             return None
         word = Word(
-            tenant,
+            chosen,
             found.record.id,
             found.attempt_id,
             Said(said),
@@ -114,36 +126,32 @@ async def _settle(number: int, said: str, name: str, note: str) -> WordResult | 
         return result
 
 
-def _tell(operation: str, word: str, result: WordResult | None) -> None:
+def _tell(operation: int, word: str, result: WordResult | None) -> None:
     from bot.replies import operation_state, sentence
     from executor.domain.transition import Refused
     from executor.engine.word import Given
 
     if result is None:
-        fail(f"{operation} is not in doubt. `signoff explain {operation}` tells what became of it.")
+        fail(_not_in_doubt(operation))
     if isinstance(result, Refused):
         fail(sentence(result.reason, {}))
     if not isinstance(result, Given):
         fail("it is not confirmed. `signoff doubt` shows whether it was recorded.")
-    click.echo(f"Recorded ({word}). {operation}: {operation_state(result.status)}.")
+    click.echo(f"Recorded ({word}). op_{operation}: {operation_state(result.status)}.")
 
 
-def _number(operation: str) -> int:
-    from executor.domain.ids import parse_operation_number
-
-    number = parse_operation_number(operation)
-    if number is None:
-        raise click.BadParameter(f"{operation!r} is no operation; write for example op_12")
-    return number
+def _not_in_doubt(operation: int) -> str:
+    label = f"op_{operation}"
+    return f"{label} is not in doubt. `signoff explain {label}` tells what became of it."
 
 
 def _next_action(one: Doubt) -> str:
-    if one.recover_at is not None:
-        return f"a machine looks again at {one.recover_at.isoformat(timespec='seconds')}"
-    return (
-        "a person has to say what happened, on the card or with "
-        f"`signoff doubt settle op_{one.record.number} --word … --by … --note …`"
-    )
+    from bot.next_step import next_step
+    from executor.domain.operation import OperationStatus
+
+    if one.record.status is OperationStatus.EXECUTING:
+        return "No executor has concluded it, and it is time: see that one runs."
+    return next_step(one.record)
 
 
 def _attempts(one: Doubt) -> list[AttemptRecord]:
@@ -152,9 +160,11 @@ def _attempts(one: Doubt) -> list[AttemptRecord]:
 
 def _as_json(one: Doubt) -> dict[str, object]:
     return {
+        "tenant": one.record.tenant_id,
         "operation": f"op_{one.record.number}",
         "run": f"run_{one.record.run_number}",
         "ticket": one.record.ticket.id,
+        "status": one.record.status.value,
         "since": one.since.isoformat(),
         "age_seconds": int((one.now - one.since).total_seconds()),
         "next_action": _next_action(one),
@@ -183,8 +193,10 @@ def _in_short(one: Doubt) -> list[str]:
     count = len(_attempts(one))
     return [
         f"op_{one.record.number} of run_{one.record.run_number}, "
-        f"ticket {one_line(one.record.ticket.id, 60)}: unknown since {stamp(one.since)} "
-        f"({age}), {count} attempt{'' if count == 1 else 's'}",
+        f"tenant {one_line(one.record.tenant_id, 40)}, "
+        f"ticket {one_line(one.record.ticket.id, 60)}: "
+        f"{one.record.status.value} since {stamp(one.since)} ({age}), "
+        f"{count} attempt{'' if count == 1 else 's'}",
         f"    Next: {_next_action(one)}",
     ]
 

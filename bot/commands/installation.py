@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from executor.adapters.host_clock import SystemClock, mint_id
 from executor.config import POLICY_HELP, SettingsInvalid, load_policy
 from executor.domain.ids import TenantId
 from executor.domain.policy import Policy
+from executor.engine.doubt import known_tenants
 from executor.engine.engine import Engine
 from executor.engine.setup import activate_policy
 from executor.store import tenants
@@ -72,10 +73,41 @@ async def of_tenant() -> AsyncIterator[tuple[Database, TenantId]]:
 
 
 @asynccontextmanager
-async def engine_of_tenant() -> AsyncIterator[tuple[Engine, TenantId]]:
-    """Open what ``of_tenant`` does, as an engine; our programs see what it changed at a sweep."""
-    async with of_tenant() as (database, tenant):
-        yield Engine(database, SystemClock(), mint_id), tenant
+async def engine_of_installation() -> AsyncIterator[Engine]:
+    """Open the database for all of its tenants, as an engine. Raises ``MigrationRefused``."""
+    async with installed_database(
+        os.environ.get("DATABASE_URL") or None,
+        home(),
+        application_name=APPLICATION,
+        pool_size=POOL_SIZE,
+    ) as database:
+        yield Engine(database, SystemClock(), mint_id)
+
+
+@asynccontextmanager
+async def engine_for(tenant: str | None) -> AsyncIterator[tuple[Engine, TenantId]]:
+    """Open the database for the tenant that is named, else that of the policy file, else the only
+    one.
+
+    Our programs see what a command changed at a sweep. Raises ``SettingsInvalid`` where that names
+    nobody, or no tenant of this database.
+    """
+    named = tenant
+    if named is None and os.environ.get("SIGNOFF_POLICY"):
+        named = _policy().tenant_id
+    async with engine_of_installation() as engine:
+        yield engine, _choose(named, await known_tenants(engine))
+
+
+def _choose(named: str | None, known: Sequence[TenantId]) -> TenantId:
+    listed = ", ".join(known) or "none yet"
+    if named is None:
+        if len(known) == 1:
+            return known[0]
+        raise SettingsInvalid([f"say which tenant is meant with --tenant; there are: {listed}"])
+    if named not in known:
+        raise SettingsInvalid([f"there is no tenant {named!r}; there are: {listed}"])
+    return TenantId(named)
 
 
 def _policy() -> Policy:

@@ -24,10 +24,15 @@ def up() -> None:
       SIGNOFF_POLICY         path of the policy file (signoff policy example)
       SMTP_URL               the mail server that closure emails leave by; or
                              RESEND_API_KEY, or POSTMARK_SERVER_TOKEN
+      ZENDESK_URL, or GITHUB_REPOSITORY and GITHUB_TOKEN
+                             a ticket desk outside; without, the built-in one
+      SIGNOFF_RESEND_WEBHOOK_SECRET, SIGNOFF_POSTMARK_WEBHOOK_CREDENTIAL
+                             open /webhooks/resend and /webhooks/postmark
       DATABASE_URL           PostgreSQL; without it, a private one in SIGNOFF_HOME
       SIGNOFF_HOST, SIGNOFF_PORT   where to listen (127.0.0.1:8080)
 
     Slack has to reach /slack/events there over HTTPS; `signoff manifest` prints the app to create.
+    The README lists every setting.
     """
     with explained():
         _check(dict(os.environ))
@@ -41,6 +46,7 @@ def _check(environ: dict[str, str]) -> None:
     """
     from bot.config import bot_settings
     from executor.adapters.mail.provider_choice import MailChoiceInvalid, mail_from
+    from executor.adapters.tickets.desk_choice import DeskChoiceInvalid, desk_from
     from executor.config import SettingsInvalid, executor_settings, load_policy
     from executor.store.address import asyncpg_dsn
 
@@ -58,6 +64,10 @@ def _check(environ: dict[str, str]) -> None:
     try:
         mail_from(environ)
     except MailChoiceInvalid as error:
+        problems += error.problems
+    try:
+        desk_from(environ)
+    except DeskChoiceInvalid as error:
         problems += error.problems
     if problems:
         raise SettingsInvalid(problems)

@@ -1,63 +1,28 @@
-"""``signoff doubt`` and ``signoff explain``: what is in doubt, an operator's word, and why."""
+"""``signoff doubt``: what is in doubt, of all tenants or of one, and an operator's word on it."""
 
 from __future__ import annotations
 
-import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from bot.cli import main
-from executor.domain.ids import OperationId
-from executor.domain.transition import Reason
+from executor.engine.reconciler import reconcile
 from executor.store.database import Database
 from tests.support import invariants
-from tests.support.fake_mail import applied, unknown
+from tests.support.fake_mail import applied
 from tests.support.office import TEAM, Office
-
-POLICY = f"""
-[slack]
-team = "{TEAM}"
-channel = "C0APPROVALS"
-[people]
-requesters = "everyone"
-approvers = ["U0REVIEWER"]
-[email]
-from = "Acme Support <support@acme.example>"
-"""
-
-
-class Operator:
-    """The command line of one operator, and the office it looks into."""
-
-    def __init__(self, office: Office, url: str, policy_file: Path) -> None:
-        self.office = office
-        self._env: dict[str, str | None] = {
-            "DATABASE_URL": url,
-            "SIGNOFF_POLICY": str(policy_file),
-        }
-
-    async def run(self, *arguments: str) -> Result:
-        # The command has a loop of its own.
-        return await asyncio.to_thread(CliRunner().invoke, main, list(arguments), env=self._env)
-
-    async def in_doubt(self, ticket: str = "4101") -> OperationId:
-        """Walk to an operation of which nobody knows whether it was done."""
-        claimed, opened = await self.office.opened(ticket)
-        await self.office.report(claimed, opened, unknown())
-        return claimed.claim.key[1]
+from tests.support.operator import Operator
 
 
 @pytest.fixture
 async def operator(
     database: Database, database_url: str, tmp_path: Path
 ) -> AsyncIterator[Operator]:
-    file = tmp_path / "policy.toml"
-    file.write_text(POLICY, encoding="utf-8")
-    yield Operator(await Office.open(database), database_url, file)
+    """An operator of one tenant."""
+    yield Operator(await Office.open(database), database_url, tmp_path / "policy.toml")
     await invariants.check(database)
 
 
@@ -78,11 +43,14 @@ async def test_everything_in_doubt_is_listed_the_oldest_first(operator: Operator
     assert (oldest["operation"], oldest["ticket"], newest["ticket"]) == ("op_1", "4102", "4101")
     assert oldest["age_seconds"] >= 3 * 3_600 > newest["age_seconds"]
     assert oldest["recover_at"] is None
-    assert "a person has to say" in oldest["next_action"]
+    assert "A person has to say whether it was sent" in oldest["next_action"]
+    assert "signoff doubt settle op_1 --tenant T0TEAM1" in oldest["next_action"]
     [attempt] = oldest["attempts"]
     assert (attempt["status"], attempt["evidence"]["phase"]) == ("unknown", "content")
     shown = (await operator.run("doubt")).stdout
-    assert shown.index("op_1 of run_1, ticket 4102") < shown.index("op_2 of run_2, ticket 4101")
+    assert shown.index(f"op_1 of run_1, tenant {TEAM}, ticket 4102") < shown.index(
+        f"op_2 of run_2, tenant {TEAM}, ticket 4101"
+    )
 
 
 async def test_one_in_doubt_is_shown_with_its_evidence(operator: Operator) -> None:
@@ -134,7 +102,7 @@ async def test_the_command_line_cannot_have_anything_sent(operator: Operator) ->
     assert result.exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["explain", "doubt show"])
+@pytest.mark.parametrize("command", ["explain", "doubt show", "doubt settle"])
 async def test_a_name_that_is_no_operation_is_a_wrong_command_line(
     operator: Operator, command: str
 ) -> None:
@@ -143,38 +111,85 @@ async def test_a_name_that_is_no_operation_is_a_wrong_command_line(
     assert "op_12" in result.stderr
 
 
-async def test_explain_tells_why_and_everything_that_happened_in_order(
-    operator: Operator,
-) -> None:
-    operation = await operator.in_doubt()
-    await operator.in_doubt("4102")
-    await operator.run(
-        "doubt", "settle", "op_1", "--word", "not-sent", "--by", "Olga", "--note", "Pat has\x1b it"
+async def test_what_nobody_concludes_in_time_is_in_doubt_as_well(operator: Operator) -> None:
+    await operator.office.opened()
+    assert (await operator.run("doubt")).exit_code == 0
+    await operator.office.later(minutes=10)
+    listed = await operator.run("doubt")
+    assert listed.exit_code == 1
+    assert "executing since" in listed.stdout
+    assert "see that one runs" in listed.stdout
+    refused = await operator.run(
+        "doubt", "settle", "op_1", "--word", "sent", "--by", "Olga", "--note", "x"
     )
-    assert await operator.office.reason(operation) == Reason.SAID_NOT_SENT.value
-    result = await operator.run("explain", "op_1")
-    assert result.exit_code == 0, result.output
-    told = result.stdout
-    assert "op_1 of run_1, about ticket 4101: done in part." in told
-    assert "Why: Somebody found out that it was not sent." in told
-    assert "slack:T0TEAM1:U0REVIEWER voted approve" in told
-    order = [
-        "operation born -> awaiting",
-        "note, voted, by slack:T0TEAM1:U0REVIEWER",
-        "approval open -> granted",
-        "attempt born -> dispatched",
-        "operation approved -> executing",
-        "attempt dispatched -> unknown",
-        "operation executing -> unknown",
-        "note, word given, by operator:Olga",
-        "attempt unknown -> not_applied",
-        "operation unknown -> partial",
+    assert refused.exit_code == 1
+    await reconcile(operator.office.engine)
+    assert "unknown since" in (await operator.run("doubt")).stdout
+
+
+async def test_an_operation_that_becomes_unknown_is_an_alert_that_names_it(
+    operator: Operator, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        operation = await operator.in_doubt()
+    run = await operator.office.run_of(operation)
+    [alert] = [r for r in caplog.records if r.levelno >= logging.ERROR]
+    told = alert.getMessage()
+    assert told.startswith("op_1 is unknown")
+    assert "email.send through smtp:test" in told
+    assert str(run) in told
+    assert f"signoff doubt show op_1 --tenant {TEAM}" in told
+
+
+@pytest.fixture
+async def of_two_tenants(database: Database, database_url: str, tmp_path: Path) -> Operator:
+    """An operator of two tenants, each of which has one doubt; that of ``T0OTHER`` is older."""
+    operator = Operator(await Office.open(database), database_url, tmp_path / "policy.toml")
+    await operator.in_doubt()
+    await operator.give_everything_to("T0OTHER")
+    await operator.office.later(hours=1)
+    await operator.office.import_ticket("4102")
+    await operator.in_doubt("4102")
+    return operator
+
+
+async def test_the_doubts_of_all_tenants_are_listed_the_oldest_first(
+    of_two_tenants: Operator,
+) -> None:
+    listed = await of_two_tenants.run("doubt", "--json", without_policy=True)
+    assert listed.exit_code == 1
+    assert [(one["tenant"], one["ticket"]) for one in json.loads(listed.stdout)] == [
+        ("T0OTHER", "4101"),
+        (TEAM, "4102"),
     ]
-    history = told.partition("What happened, in order:")[2]
-    positions = [history.find(entry) for entry in order]
-    assert -1 not in positions, told
-    assert positions == sorted(positions), told
-    assert "4102" not in history
-    assert "\x1b" not in told
-    missing = await operator.run("explain", "op_77")
-    assert (missing.exit_code, "no operation op_77" in missing.stderr) == (1, True)
+    for tenant, ticket in (("T0OTHER", "4101"), (TEAM, "4102")):
+        listed = await of_two_tenants.run("doubt", "--json", "--tenant", tenant)
+        assert [one["ticket"] for one in json.loads(listed.stdout)] == [ticket]
+        number = json.loads(listed.stdout)[0]["operation"]
+        shown = await of_two_tenants.run("doubt", "show", number, "--tenant", tenant)
+        assert (shown.exit_code, f"tenant {tenant}, ticket {ticket}" in shown.stdout) == (0, True)
+        told = await of_two_tenants.run("explain", number, "--tenant", tenant)
+        assert (told.exit_code, f"ticket {ticket}" in told.stdout) == (0, True)
+
+
+async def test_a_word_settles_the_doubt_of_the_named_tenant_alone(
+    of_two_tenants: Operator,
+) -> None:
+    settled = await of_two_tenants.run(
+        "doubt", "settle", "op_1", "--tenant", "T0OTHER",
+        "--word", "sent", "--by", "Olga", "--note", "Asked.",
+    )  # fmt: skip
+    assert settled.exit_code == 0, settled.output
+    left = await of_two_tenants.run("doubt", "--json")
+    assert [one["tenant"] for one in json.loads(left.stdout)] == [TEAM]
+
+
+async def test_a_tenant_is_named_by_the_policy_file_or_has_to_be(of_two_tenants: Operator) -> None:
+    listed = json.loads((await of_two_tenants.run("doubt", "--json", "--tenant", TEAM)).stdout)
+    mine = listed[0]["operation"]
+    assert f"tenant {TEAM}" in (await of_two_tenants.run("doubt", "show", mine)).stdout
+    unnamed = await of_two_tenants.run("doubt", "show", mine, without_policy=True)
+    assert unnamed.exit_code == 78
+    assert f"--tenant; there are: T0OTHER, {TEAM}" in unnamed.stderr
+    wrong = await of_two_tenants.run("doubt", "--tenant", "T0NOBODY")
+    assert (wrong.exit_code, "no tenant 'T0NOBODY'" in wrong.stderr) == (78, True)

@@ -9,12 +9,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+import ssl
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from executor.adapters.http_exchange import Answered, Lost, NeverLeft, Phase
-from executor.domain.address import needs_smtputf8
-from executor.domain.effect import Outcome, OutcomeKind
+from executor.adapters.http_exchange import (
+    Answered,
+    Endpoint,
+    Exchanges,
+    Lost,
+    NeverLeft,
+    Phase,
+)
+from executor.domain.address import refuse_smtputf8
+from executor.domain.declaration import Declaration
+from executor.domain.effect import Capability, Outcome, OutcomeKind
 from executor.domain.email import EmailContent, Mailbox
 from executor.domain.errors import InvalidContent
 from executor.domain.frozen_email import freeze
@@ -34,6 +43,57 @@ _PLAIN_NAME = re.compile(r"[\w !#$%&'*+/=?^{|}~-]+")
 _PROVIDER_ID = re.compile(r"[A-Za-z0-9-]{1,100}")
 
 
+class JsonMail:
+    """One account at a provider that takes an email as JSON over HTTP."""
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        endpoint: Endpoint,
+        account: str | None,
+        longest_request_seconds: float,
+        tls_context: ssl.SSLContext | None,
+    ) -> None:
+        """``account`` names the account in intents where the host does not tell it apart."""
+        self._declaration = declaration
+        self._provider = f"{declaration.name.lower()}:{account or endpoint.authority}"
+        self._longest_request_seconds = longest_request_seconds
+        self._exchanges = Exchanges(endpoint, longest_request_seconds, tls_context)
+
+    @property
+    def provider(self) -> str:
+        """Name of the provider and account, as it stands in intents."""
+        return self._provider
+
+    @property
+    def declaration(self) -> Declaration:
+        """What can be promised of this account."""
+        return self._declaration
+
+    @property
+    def capability(self) -> Capability:
+        """What an attempt whose answer was lost lets us conclude, as it is declared."""
+        return self.declaration.capability
+
+    @property
+    def longest_request_seconds(self) -> float:
+        """Upper bound of one request, which is enforced here."""
+        return self._longest_request_seconds
+
+    async def _posted(
+        self,
+        path: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        concluded: Callable[[Answered], Outcome],
+    ) -> Outcome:
+        """Send a frozen body by exactly one request and conclude from how it ended."""
+        ending = await self._exchanges.post(path, headers, body)
+        if isinstance(ending, Answered):
+            return concluded(ending)
+        return unanswered(self.provider, ending)
+
+
 def validate_for_json(content: EmailContent, reference: str) -> None:
     """Refuse what a JSON provider would not take or could not carry; raises ``InvalidContent``."""
     # For what it refuses; its bytes are those of another provider.
@@ -48,14 +108,7 @@ def validate_for_json(content: EmailContent, reference: str) -> None:
             f"it names {len(content.recipients())} recipients, the limit is {MOST_RECIPIENTS}",
             "Name fewer recipients.",
         )
-    reply_to = (content.reply_to,) if content.reply_to else ()
-    for box in (content.sender, *content.to, *content.cc, *content.bcc, *reply_to):
-        if needs_smtputf8(box):
-            raise InvalidContent(
-                "to",
-                f"{box.address} has letters before the @ that this provider does not take",
-                "Use an address in ASCII letters.",
-            )
+    refuse_smtputf8(content.mailboxes())
 
 
 def spelled(box: Mailbox) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,7 +21,6 @@ from pydantic import SecretStr
 
 from executor.adapters.http_exchange import (
     Answered,
-    Exchanges,
     Lost,
     Phase,
     parse_endpoint,
@@ -29,16 +29,17 @@ from executor.adapters.http_exchange import (
 from executor.adapters.mail.json_mail import (
     REFERENCE_NAME,
     REFUSING_STATUSES,
+    JsonMail,
     accepted,
     answer_evidence,
     json_body,
     proves_nothing,
     provider_id,
     spelled,
-    unanswered,
     validate_for_json,
 )
-from executor.domain.effect import Capability, Outcome, OutcomeKind
+from executor.domain.declaration import Declaration
+from executor.domain.effect import Capability, EffectKind, Outcome, OutcomeKind
 from executor.domain.email import EmailContent, Mailbox
 from executor.domain.payloads import canonical
 from executor.engine.ports import Lookup, LookupKind, OutgoingMail
@@ -61,7 +62,18 @@ _MOST_FOUND = 10
 _DAYS_EARLIER = timedelta(days=1)
 
 
-class PostmarkMail:
+DECLARED = Declaration(
+    "Postmark",
+    EffectKind.EMAIL_SEND,
+    Capability.LOOKUP,
+    "whoever can look into Postmark's activity",
+    lookup_lag=timedelta(seconds=LOOKUP_LAG_SECONDS),
+    # Postmark's default, 2026.
+    lookup_retention=timedelta(days=45),
+)
+
+
+class PostmarkMail(JsonMail):
     """One server at Postmark; implements ``SearchableMail``."""
 
     def __init__(
@@ -82,39 +94,13 @@ class PostmarkMail:
         endpoint = parse_endpoint(api_url, setting="POSTMARK_API_URL")
         token = require_secret(server_token.get_secret_value(), setting="POSTMARK_SERVER_TOKEN")
         self._server_token = SecretStr(token)
-        self._sends = token != TEST_TOKEN
-        self._provider = f"postmark:{account or endpoint.authority}"
         self._message_stream = message_stream
-        self._lookup_lag_seconds = lookup_lag_seconds
-        self._longest_request_seconds = longest_request_seconds
-        self._exchanges = Exchanges(endpoint, longest_request_seconds, tls_context)
-
-    @property
-    def provider(self) -> str:
-        """Name of the provider and account, as it stands in intents."""
-        return self._provider
-
-    @property
-    def capability(self) -> Capability:
-        """A mail whose answer was lost can be searched by our reference."""
-        return Capability.LOOKUP
-
-    @property
-    def lookup_lag_seconds(self) -> float:
-        """How long an accepted mail may stay invisible to a search."""
-        return self._lookup_lag_seconds
-
-    @property
-    def longest_request_seconds(self) -> float:
-        """Upper bound of one ``send``, which it enforces itself; also of one ``look_up``."""
-        return self._longest_request_seconds
-
-    @property
-    def promise(self) -> str:
-        """One sentence for the card: what this provider lets us promise."""
-        if not self._sends:
-            return "Postmark's test token: mail is checked and never sent."
-        return "Postmark: sent at most once; if the answer is lost, its records are searched."
+        declaration = replace(
+            DECLARED,
+            lookup_lag=timedelta(seconds=lookup_lag_seconds),
+            rehearses=token == TEST_TOKEN,
+        )
+        super().__init__(declaration, endpoint, account, longest_request_seconds, tls_context)
 
     def freeze(self, content: EmailContent, reference: str) -> bytes:
         """Make the canonical JSON body of ``POST /email``, with all tracking off."""
@@ -140,10 +126,11 @@ class PostmarkMail:
 
     async def send(self, mail: OutgoingMail) -> Outcome:
         """Send the frozen body once."""
-        ending = await self._exchanges.post("/email", self._credentials(), mail.payload)
-        if not isinstance(ending, Answered):
-            return unanswered(self.provider, ending)
-        return self._concluded(ending, mail)
+
+        def concluded(answer: Answered) -> Outcome:
+            return self._concluded(answer, mail)
+
+        return await self._posted("/email", self._credentials(), mail.payload, concluded)
 
     async def look_up(self, reference: str, since: datetime) -> Lookup:
         """Search once for the mail with ``reference`` that left at ``since`` or later."""

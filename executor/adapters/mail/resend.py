@@ -24,7 +24,6 @@ from pydantic import SecretStr
 
 from executor.adapters.http_exchange import (
     Answered,
-    Exchanges,
     Phase,
     parse_endpoint,
     require_secret,
@@ -32,25 +31,23 @@ from executor.adapters.http_exchange import (
 from executor.adapters.mail.json_mail import (
     REFERENCE_NAME,
     REFUSING_STATUSES,
+    JsonMail,
     accepted,
     answer_evidence,
     json_body,
     proves_nothing,
     provider_id,
     spelled,
-    unanswered,
     validate_for_json,
 )
-from executor.domain.effect import Capability, Outcome, OutcomeKind
+from executor.domain.declaration import Declaration
+from executor.domain.effect import Capability, EffectKind, Outcome, OutcomeKind
 from executor.domain.email import EmailContent
 from executor.domain.errors import InvalidContent
 from executor.domain.payloads import JsonValue, canonical
 from executor.engine.ports import OutgoingMail
 
 RESEND_API_URL = "https://api.resend.com"
-
-KEY_WINDOW_SECONDS = 86_400.0
-"""How long Resend remembers a key (Resend, "Idempotency keys", 2026: 24 hours)."""
 
 LONGEST_REQUEST_SECONDS = 60.0
 """Default bound of one ``send``."""
@@ -63,8 +60,18 @@ _KEY = re.compile(r"[\x21-\x7e]{1,256}")
 _ERROR_NAME = re.compile(r"[a-z0-9_]{1,80}")
 
 
-class ResendMail:
-    """One account at Resend; implements ``KeyedMail``."""
+DECLARED = Declaration(
+    "Resend",
+    EffectKind.EMAIL_SEND,
+    Capability.KEYED,
+    "whoever can look into Resend's list of emails",
+    # Resend, "Idempotency keys", 2026.
+    key_window=timedelta(hours=24),
+)
+
+
+class ResendMail(JsonMail):
+    """One account at Resend; implements ``MailPort``."""
 
     def __init__(
         self,
@@ -82,34 +89,7 @@ class ResendMail:
         endpoint = parse_endpoint(api_url, setting="RESEND_API_URL")
         key = require_secret(api_key.get_secret_value(), setting="RESEND_API_KEY")
         self._api_key = SecretStr(key)
-        self._provider = f"resend:{account or endpoint.authority}"
-        self._longest_request_seconds = longest_request_seconds
-        self._exchanges = Exchanges(endpoint, longest_request_seconds, tls_context)
-
-    @property
-    def provider(self) -> str:
-        """Name of the provider and account, as it stands in intents."""
-        return self._provider
-
-    @property
-    def capability(self) -> Capability:
-        """Repeats with the same key and the same bytes are dropped."""
-        return Capability.KEYED
-
-    @property
-    def key_window_seconds(self) -> float:
-        """How long Resend remembers a key, counted from the first attempt."""
-        return KEY_WINDOW_SECONDS
-
-    @property
-    def longest_request_seconds(self) -> float:
-        """Upper bound of one ``send``, which it enforces itself."""
-        return self._longest_request_seconds
-
-    @property
-    def promise(self) -> str:
-        """One sentence for the card: what this provider lets us promise."""
-        return "Resend: repeats within 24 h are dropped."
+        super().__init__(DECLARED, endpoint, account, longest_request_seconds, tls_context)
 
     def freeze(self, content: EmailContent, reference: str) -> bytes:
         """Make the canonical JSON body of ``POST /emails``; the reference is its one tag."""
@@ -144,10 +124,7 @@ class ResendMail:
             "authorization": f"Bearer {self._api_key.get_secret_value()}",
             "idempotency-key": mail.idempotency_key,
         }
-        ending = await self._exchanges.post("/emails", headers, mail.payload)
-        if not isinstance(ending, Answered):
-            return unanswered(self.provider, ending)
-        return self._concluded(ending)
+        return await self._posted("/emails", headers, mail.payload, self._concluded)
 
     def _concluded(self, answer: Answered) -> Outcome:
         body = json_body(answer)

@@ -12,13 +12,17 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+from datetime import UTC, datetime
 
 import aiosmtplib
 
-from executor.adapters.mail.smtp_conversation import Conversation, Phase, Refused
+from executor.adapters.mail.smtp_conversation import Conversation, Phase, Refused, ServerLimits
 from executor.adapters.mail.smtp_url import SmtpSettings
-from executor.domain.effect import Capability, Outcome, OutcomeKind
+from executor.domain.address import refuse_smtputf8
+from executor.domain.declaration import Declaration
+from executor.domain.effect import Capability, EffectKind, Outcome, OutcomeKind
 from executor.domain.email import EmailContent
+from executor.domain.errors import InvalidContent
 from executor.domain.frozen_email import freeze, with_date
 from executor.domain.payloads import JsonObject
 from executor.engine.ports import OutgoingMail
@@ -29,6 +33,14 @@ a person who is waiting for the outcome is better served by an honest unknown af
 
 _ENVELOPE_ADDRESS = re.compile(r"[^\s<>\x00-\x1f\x7f]+@[^\s<>\x00-\x1f\x7f]+")
 _LONGEST_LINE = 998
+
+
+DECLARED = Declaration(
+    "SMTP",
+    EffectKind.EMAIL_SEND,
+    Capability.OPAQUE,
+    "whoever can read the mail server's log or ask the customer",
+)
 
 
 class SmtpMail:
@@ -44,6 +56,7 @@ class SmtpMail:
         self._settings = settings
         self._longest_request_seconds = longest_request_seconds
         self._tls_context = tls_context
+        self._limits: ServerLimits | None = None
 
     @property
     def provider(self) -> str:
@@ -51,25 +64,34 @@ class SmtpMail:
         return f"smtp:{self._settings.host}:{self._settings.port}"
 
     @property
+    def declaration(self) -> Declaration:
+        """What can be promised of this account: SMTP knows neither keys nor lookups."""
+        return DECLARED
+
+    @property
     def capability(self) -> Capability:
-        """SMTP knows neither keys nor lookups."""
-        return Capability.OPAQUE
+        """What an attempt whose answer was lost lets us conclude, as it is declared."""
+        return self.declaration.capability
 
     @property
     def longest_request_seconds(self) -> float:
         """Upper bound of one ``send``, which it enforces itself."""
         return self._longest_request_seconds
 
-    @property
-    def promise(self) -> str:
-        """One sentence for the card: what this provider lets us promise."""
-        return (
-            "SMTP: sent at most once; if the answer is lost, a person must say whether it arrived."
-        )
-
     def freeze(self, content: EmailContent, reference: str) -> bytes:
-        """Make the MIME message without its ``Date``; nothing can be searched by a reference."""
-        return freeze(content)
+        """Make the MIME message without its ``Date``; nothing can be searched by a reference.
+
+        Refuses also what the server, as far as it was spoken to already, says it cannot take.
+        """
+        frozen = freeze(content)
+        if self._limits is not None:
+            if not self._limits.smtputf8:
+                refuse_smtputf8(content.mailboxes())
+            dated = with_date(frozen, datetime.now(UTC))
+            objection = self._limits.objection(content.recipients(), dated)
+            if objection is not None:
+                raise InvalidContent("message", objection, "Shorten the message.")
+        return frozen
 
     async def send(self, mail: OutgoingMail) -> Outcome:
         """Hand the mail over once, to all of its recipients or to none.
@@ -88,6 +110,7 @@ class SmtpMail:
         try:
             async with asyncio.timeout(self._longest_request_seconds):
                 await conversation.greet()
+                self._limits = conversation.limits()
                 await conversation.address(mail, mime)
                 code, reply = await conversation.hand_over(mime)
         except Refused as refusal:

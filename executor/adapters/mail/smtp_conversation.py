@@ -13,6 +13,7 @@ import ssl
 from base64 import b64encode
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import StrEnum
 
 import aiosmtplib
@@ -38,6 +39,25 @@ class Phase(StrEnum):
     DATA = "data"
     CONTENT = "content"
     FINAL_REPLY = "final_reply"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """What a server says it takes; a ``size`` of ``None`` is no limit."""
+
+    smtputf8: bool
+    size: int | None
+
+    def objection(self, addresses: Sequence[str], mime: bytes) -> str | None:
+        """Say why the server could not take this mail, or ``None``."""
+        if self.size is not None and self.size < len(mime):
+            return f"the message has {len(mime)} octets, the server takes {self.size}"
+        if not self.smtputf8 and not ("".join(addresses).isascii() and mime.isascii()):
+            return (
+                "an address has characters beyond ASCII before its @, "
+                "and the server cannot take such addresses (SMTPUTF8)"
+            )
+        return None
 
 
 class Refused(Exception):
@@ -108,6 +128,12 @@ class Conversation:
         await self._ehlo()
         await self._encrypt()
         await self._log_in()
+
+    def limits(self) -> ServerLimits:
+        """Read what the server that was greeted says it takes."""
+        size = self._client.esmtp_extensions.get("size", "")
+        limit = int(size) if size.isascii() and size.isdigit() else 0
+        return ServerLimits(self._client.supports_extension("smtputf8"), limit or None)
 
     async def address(self, mail: OutgoingMail, mime: bytes) -> None:
         """Announce sender and recipients; any refused recipient ends it for all of them.
@@ -267,23 +293,14 @@ class Conversation:
 
     def _mail_options(self, mail: OutgoingMail, mime: bytes) -> list[bytes]:
         """List the parameters of MAIL; refuse what the server has said it cannot take."""
+        addresses = (mail.envelope_from, *mail.envelope_to)
+        refused = self.limits().objection(addresses, mime)
+        if refused is not None:
+            raise Refused(Phase.MAIL, refused)
         options: list[bytes] = []
-        limit = self._client.esmtp_extensions.get("size")
-        if limit is not None:
+        if "size" in self._client.esmtp_extensions:
             options.append(b"SIZE=%d" % len(mime))
-            if limit.isdigit() and 0 < int(limit) < len(mime):
-                raise Refused(
-                    Phase.MAIL,
-                    f"the message has {len(mime)} octets, the server takes {limit}",
-                )
-        envelope = "".join((mail.envelope_from, *mail.envelope_to))
-        if not envelope.isascii() or not mime.isascii():
-            if not self._client.supports_extension("smtputf8"):
-                raise Refused(
-                    Phase.MAIL,
-                    "an address has characters beyond ASCII before its @, "
-                    "and the server cannot take such addresses (SMTPUTF8)",
-                )
+        if not ("".join(addresses).isascii() and mime.isascii()):
             options.extend((b"BODY=8BITMIME", b"SMTPUTF8"))
         return options
 
