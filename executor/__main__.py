@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from executor.adapters.host_clock import SystemClock, mint_id
 from executor.adapters.mail.provider_choice import MailChoiceInvalid, mail_from
 from executor.adapters.models.scripted import ScriptedModel
+from executor.adapters.tickets.desk_choice import DeskChoiceInvalid, desk_from
 from executor.config import (
     ExecutorSettings,
     PolicyInvalid,
@@ -23,9 +24,11 @@ from executor.config import (
 from executor.domain.errors import ExecutorError
 from executor.domain.lease import LeaseTerms
 from executor.engine.closure_email import ClosureEmails
+from executor.engine.compensating import compensate_until_cancelled
 from executor.engine.driver import Crew
 from executor.engine.engine import Bell, Durations, Engine
 from executor.engine.failpoint import failpoints_from
+from executor.engine.providers import Providers
 from executor.engine.recovering import recover_until_cancelled
 from executor.engine.setup import activate_policy
 from executor.engine.sweeper import sweep_until_cancelled
@@ -97,13 +100,17 @@ async def _run(settings: ExecutorSettings) -> None:
                 ringing = background.create_task(bell.run(), name="bell")
                 sweeping = background.create_task(sweep_until_cancelled(engine), name="sweeper")
                 recovering = background.create_task(
-                    recover_until_cancelled(engine, crew.mail), name="recovery"
+                    recover_until_cancelled(engine, crew.providers), name="recovery"
+                )
+                compensating = background.create_task(
+                    compensate_until_cancelled(engine, crew.providers), name="compensation"
                 )
                 _log.info("worker %s is ready", owner)
                 await worker.run()
                 ringing.cancel()
                 sweeping.cancel()
                 recovering.cancel()
+                compensating.cancel()
         _log.info("worker %s has stopped", owner)
 
 
@@ -128,11 +135,20 @@ def _engine(settings: ExecutorSettings, database: Database, bell: Bell) -> Engin
 
 
 def _crew(environ: Mapping[str, str]) -> Crew:
+    problems: list[str] = []
     try:
         mail = mail_from(environ)
     except MailChoiceInvalid as error:
-        raise SettingsInvalid(error.problems) from None
-    return Crew(ScriptedModel(), mail, ClosureEmails())
+        problems += error.problems
+    try:
+        desk = desk_from(environ)
+    except DeskChoiceInvalid as error:
+        problems += error.problems
+    if problems:
+        raise SettingsInvalid(problems)
+    providers = Providers(mail, desk)
+    _log.info("mail leaves through %s, tickets are at %s", mail.provider, providers.desk_name)
+    return Crew(ScriptedModel(), providers, ClosureEmails())
 
 
 if __name__ == "__main__":

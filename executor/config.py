@@ -48,7 +48,10 @@ class Settings(BaseModel):
 
 
 class ExecutorSettings(Settings):
-    """What the worker process needs beside that and its mail provider. Durations are in seconds."""
+    """What the worker process needs beside that, its mail provider and its ticket desk.
+
+    Durations are in seconds.
+    """
 
     lease_ttl_seconds: float = Field(default=30.0, alias="SIGNOFF_LEASE_TTL_SECONDS", gt=0)
     lease_margin_seconds: float = Field(default=5.0, alias="SIGNOFF_LEASE_MARGIN_SECONDS", gt=0)

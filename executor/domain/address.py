@@ -92,6 +92,17 @@ def needs_smtputf8(mailbox: Mailbox) -> bool:
     return not mailbox.ascii_address.isascii()
 
 
+def refuse_smtputf8(mailboxes: Sequence[tuple[str, Mailbox]]) -> None:
+    """Refuse, by its field, the first mailbox that only a server with SMTPUTF8 can take."""
+    for field, mailbox in mailboxes:
+        if needs_smtputf8(mailbox):
+            raise InvalidContent(
+                field,
+                f"{mailbox.address} has letters before the @ that this provider does not take",
+                "Use an address in ASCII letters.",
+            )
+
+
 def _refuse_hidden(text: str, field: str) -> None:
     for position, character in enumerate(text):
         if unicodedata.category(character) in _HIDING_CATEGORIES or character in _INVISIBLE:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import assert_never
 
-from executor.domain.ids import ApprovalId, OperationId, PrincipalId
+from executor.domain.ids import ApprovalId, AttemptId, OperationId, PrincipalId
 from executor.domain.transition import BORN, NoChange, Reason, Refused, Transition
 
 
@@ -43,7 +43,11 @@ class Vote(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What a decision about an approval needs to know; ``votes`` maps each voter to the vote."""
+    """What a decision about an approval needs to know; ``votes`` maps each voter to the vote.
+
+    ``repeats`` is the attempt after which it lets the same be tried once more; ``None``: it is the
+    operation's first approval.
+    """
 
     id: ApprovalId
     operation_id: OperationId
@@ -58,10 +62,17 @@ class Approval:
     use_by: datetime | None = None
     votes: tuple[tuple[PrincipalId, Vote], ...] = ()
     seq: int = 1
+    repeats: AttemptId | None = None
 
     def vote_of(self, principal: PrincipalId) -> Vote | None:
         """Return what this person said, if anything."""
         return dict(self.votes).get(principal)
+
+    @property
+    def still_needed(self) -> int:
+        """How many more people have to approve."""
+        approved = sum(1 for _, vote in self.votes if vote is Vote.APPROVE)
+        return max(0, self.quorum - approved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,13 @@ class VoteCast:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyConsents:
+    """The policy asks for no person: its own word is the consent."""
+
+    principal: PrincipalId
+
+
+@dataclass(frozen=True, slots=True)
 class TimePassed:
     """Somebody looked at the clock."""
 
@@ -102,7 +120,7 @@ class Used:
     """The operation opened under this approval."""
 
 
-Event = Presented | VoteCast | TimePassed | OperationEnded | Used
+Event = Presented | VoteCast | PolicyConsents | TimePassed | OperationEnded | Used
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +144,15 @@ def decide(approval: Approval, event: Event, *, now: datetime) -> Decision:
             return Moved(shown, None)
         case VoteCast():
             return _vote(approval, event, now)
+        case PolicyConsents(principal=principal):
+            if approval.status is not ApprovalStatus.OPEN:
+                return Refused(_refusal_for(approval.status))
+            consented = replace(
+                approval,
+                votes=(*approval.votes, (principal, Vote.APPROVE)),
+                use_by=now + approval.use_within,
+            )
+            return _move(consented, ApprovalStatus.GRANTED, "policy_consents")
         case TimePassed():
             return _expire(approval, now)
         case OperationEnded(withdrawn=withdrawn):
@@ -170,7 +197,7 @@ def _vote(approval: Approval, event: VoteCast, now: datetime) -> Decision:
     )
     if event.vote is Vote.REJECT:
         return _move(voted, ApprovalStatus.DENIED, "rejected")
-    if sum(1 for _, vote in voted.votes if vote is Vote.APPROVE) >= approval.quorum:
+    if voted.still_needed == 0:
         granted = replace(voted, use_by=now + approval.use_within)
         return _move(granted, ApprovalStatus.GRANTED, "quorum_reached")
     return Moved(voted, None)

@@ -19,11 +19,18 @@ from executor.domain.email import EmailContent, Mailbox
 from executor.domain.errors import InvalidContent
 from executor.domain.ids import TenantId
 from executor.domain.intent import message_id
-from executor.domain.mail_text import validate_body, validate_subject
+from executor.domain.mail_text import LONGEST_SUBJECT, validate_body, validate_subject
 from executor.domain.new_ticket import LANGUAGE, TICKET_ID
 from executor.domain.payloads import JsonObject, digest
 from executor.domain.policy import Policy
+from executor.domain.stamp import Stamp
 from executor.domain.ticket import Ticket
+
+CLOSING_NOTE = "Closed by Signoff after a person had approved it."
+"""What an outside desk shows beside a close; on some desks everybody can read it."""
+
+REOPENING_NOTE = "Opened again by Signoff, for the email about the close was not sent."
+"""What a desk shows beside a reopening; on some desks everybody can read it."""
 
 MOST_RECIPIENTS = 20
 """Addresses in one field of a proposal; a closure email is no mailing."""
@@ -41,6 +48,17 @@ _REMEDIES: Mapping[str, str] = {
     "cc": 'leave it out, or write a list of addresses: ["pat@cust.example"]',
     "query": "write the words to look for as text",
 }
+_INSTEAD: Mapping[str, str] = {
+    "attachments": (
+        "No attachment can be sent, for a card could not show all of it to the person who "
+        "approves: put what matters into message."
+    ),
+    "bcc": "Name in cc who shall get a copy; everybody sees it there.",
+    "html": "The HTML part is made from message, so that both say the same.",
+}
+"""What to do instead of an argument that mail has and this tool does not."""
+
+_LOST = "\ufffd"
 
 
 def _ticket_id_as_text(value: object) -> object:
@@ -68,7 +86,7 @@ class ProposeClosing(BaseModel):
 
     ticket_id: TicketIdArgument
     language: str = Field(pattern=LANGUAGE)
-    subject: str = Field(max_length=2_000)
+    subject: str = Field(max_length=LONGEST_SUBJECT)
     message: str = Field(max_length=200_000)
     to: tuple[AddressArgument, ...] | None = Field(
         default=None, min_length=1, max_length=MOST_RECIPIENTS
@@ -108,8 +126,11 @@ def _one_problem(error: ErrorDetails, where: str, name: str) -> str:
         case "missing":
             return f"{where} is missing: {remedy}."
         case "extra_forbidden":
-            return f"{where} is not an argument of this tool: leave it out."
-        case "string_too_long" | "too_long":
+            instead = _INSTEAD.get(name, "")
+            return f"{where} is not an argument of this tool: leave it out. {instead}".rstrip()
+        case "too_long":
+            return f"{where} is too long (the limit is {context.get('max_length')}): name fewer."
+        case "string_too_long":
             return f"{where} is too long (the limit is {context.get('max_length')}): shorten it."
         case "string_type" | "tuple_type" | "model_type" | "int_type":
             return f"{where} has the wrong type: {remedy}."
@@ -137,13 +158,16 @@ def build_closing_email(
     *,
     tenant: TenantId,
     key: str,
+    stamp: Stamp | None = None,
 ) -> EmailContent:
     """Compose the email of a proposal; ``key`` is the intent key of the closing.
 
-    Equal proposals for one key give equal emails, Message-ID included. Without ``to`` the email
+    Equal proposals for one key give equal emails, Message-ID included; ``stamp`` is the version of
+    an outside ticket. Without ``to`` the email
     goes to the ticket's customer. Raises ``InvalidContent`` whose field is the argument to change.
     """
     limit = policy.email.max_text_characters
+    _refuse_lost(proposal)
     validate_subject(proposal.subject)
     validate_body(proposal.message, limit=limit, field="message")
     validate_body(rendered.text, limit=limit, field="message")
@@ -175,11 +199,32 @@ def build_closing_email(
         message_id="",
     )
     content: JsonObject = {
-        "ticket": [ticket.desk, ticket.id, ticket.version],
+        "ticket": [
+            ticket.desk,
+            ticket.id,
+            ticket.version if stamp is None else stamp.as_json(),
+        ],
         "email": digest(unsigned.as_json()).hex(),
     }
     domain = sender.ascii_address.rpartition("@")[2]
     return replace(unsigned, message_id=message_id(key, content, tenant, domain))
+
+
+def _refuse_lost(proposal: ProposeClosing) -> None:
+    """Refuse a proposal that is not what the model wrote.
+
+    A record cannot hold NUL and lone surrogates and has U+FFFD in their place, as broken text has.
+    """
+    fields = [("subject", proposal.subject), ("message", proposal.message)]
+    fields += [(f"to[{index}]", text) for index, text in enumerate(proposal.to or ())]
+    fields += [(f"cc[{index}]", text) for index, text in enumerate(proposal.cc)]
+    for field, text in fields:
+        if _LOST in text:
+            raise InvalidContent(
+                field,
+                f"a character of it was lost, U+FFFD stands for it at {text.index(_LOST)}",
+                "Write the character that was meant, or none.",
+            )
 
 
 def customer_mailbox(ticket: Ticket) -> Mailbox:

@@ -21,8 +21,17 @@ from executor.domain.transition import BORN, NoChange, Transition
 class EffectKind(StrEnum):
     """The ordered parts that operations are made of."""
 
+    TICKET_NOTE = "ticket.note"
     TICKET_CLOSE = "ticket.close"
+    TICKET_REOPEN = "ticket.reopen"
     EMAIL_SEND = "email.send"
+
+
+PREPARING = frozenset({EffectKind.TICKET_NOTE})
+"""Effects that only prepare the next one: alone they change nothing that anybody asked for."""
+
+AT_A_DESK = frozenset({EffectKind.TICKET_NOTE, EffectKind.TICKET_CLOSE, EffectKind.TICKET_REOPEN})
+"""Effects that a ticket desk has to take; all others are for the mail provider."""
 
 
 class Capability(StrEnum):
@@ -175,3 +184,12 @@ def decide_effect(
     if target is None or (status.value, target.value) not in EFFECT_EDGES:
         return NoChange()
     return Transition(status, target, "followed_attempts")
+
+
+def statuses_that_tell(parts: Iterable[tuple[EffectKind, EffectStatus]]) -> list[EffectStatus]:
+    """List what the end of an operation follows from: a note that was left does not count."""
+    return [
+        status
+        for kind, status in parts
+        if kind not in PREPARING or status is not EffectStatus.APPLIED
+    ]

@@ -52,6 +52,15 @@ class EmailContent:
         boxes = (*self.to, *self.cc, *self.bcc)
         return tuple(dict.fromkeys(box.ascii_address for box in boxes))
 
+    def mailboxes(self) -> tuple[tuple[str, Mailbox], ...]:
+        """List every mailbox with the argument, or the policy's setting, that it comes from."""
+        named = [("email.from", self.sender)]
+        named += [("to", box) for box in self.to]
+        named += [("cc", box) for box in self.cc]
+        named += [("bcc", box) for box in self.bcc]
+        named += [("email.reply_to", self.reply_to)] if self.reply_to else []
+        return tuple(named)
+
     def as_json(self) -> JsonObject:
         """Spell the email as it stands in an intent."""
         return {

@@ -53,6 +53,11 @@ def policy_principal(version: str) -> PrincipalId:
     return PrincipalId(f"policy:{version}")
 
 
+def is_policy(principal: PrincipalId) -> bool:
+    """Say whether this is the policy's own word, which no person stands behind."""
+    return principal.startswith("policy:")
+
+
 def operator_principal(name: str) -> PrincipalId:
     """Name an operator, who has no Slack identity but holds the database's credentials."""
     return PrincipalId(f"operator:{name}")
@@ -88,3 +93,8 @@ def parse_operation_number(text: str) -> int | None:
 def idempotency_key(operation: OperationId, effect: EffectId) -> str:
     """Name one effect of one operation towards a provider; the same for each of its attempts."""
     return f"signoff-{operation.hex}-{effect.hex}"
+
+
+def desk_marker(effect: EffectId) -> str:
+    """Name one effect of ours in an outside desk, where it is found by that name."""
+    return f"signoff-{effect.hex}"

@@ -8,15 +8,17 @@ two proposals of different runs are compared by when they name the same intent k
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from executor.domain.effect import Capability, EffectKind
-from executor.domain.email import EmailContent
-from executor.domain.ids import EffectId, PrincipalId, TenantId
+from executor.domain.ids import EffectId, OperationId, PrincipalId, TenantId
 from executor.domain.payloads import JsonObject, JsonValue, canonical, digest
+from executor.domain.stamp import Stamp
+from executor.domain.ticket import Ticket
 
 CLOSE_TICKET = "close_ticket"
+REOPEN_TICKET = "reopen_ticket"
 _ABOUT_THE_ASKING = frozenset({"requested_by", "policy_version"})
 
 
@@ -25,7 +27,10 @@ class PlannedEffect:
     """One ordered part of an operation, with the bytes that will leave.
 
     ``payload`` of an email is the whole MIME message without its ``Date``; ``envelope`` is
-    ``{"from": "…", "to": ["…"]}``. A transactional effect has its canonical JSON as payload.
+    ``{"from": "…", "to": ["…"]}``. A transactional effect has its canonical JSON as payload. What
+    an outside desk takes is as ``OutgoingChange``: its ``envelope`` is ``{"ticket": "…", "marker":
+    "…", "stamp": {…}}``. ``content`` is what the intent says of it,
+    ``promise`` what the card says of its provider.
     """
 
     id: EffectId
@@ -34,6 +39,8 @@ class PlannedEffect:
     provider: str
     payload: bytes
     envelope: JsonObject
+    content: JsonObject
+    promise: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,50 +90,47 @@ def close_key(desk: str, ticket_id: str, episode: int) -> str:
     return f"close:{desk}:{ticket_id}:{episode}"
 
 
+def reopen_key(desk: str, ticket_id: str, closing: OperationId) -> str:
+    """Name the undoing of one close; there can be one for each operation that closed."""
+    return f"reopen:{desk}:{ticket_id}:{closing}"
+
+
 def message_id(key: str, content: JsonObject, tenant: TenantId, sender_domain: str) -> str:
     """Derive a Message-ID from what is sent and why, so that equal proposals stay equal."""
     name = digest({"tenant": tenant, "key": key, "content": content}).hex()[:40]
     return f"<{name}@{sender_domain}>"
 
 
-def closing_document(
+def intent_document(
+    kind: str,
     *,
     tenant: TenantId,
     requested_by: PrincipalId,
     policy_version: str,
-    desk: str,
-    ticket_id: str,
-    ticket_version: int,
-    ticket_subject: str,
-    email: EmailContent,
-    provider: str,
-    payload: bytes,
+    ticket: Ticket,
+    stamp: Stamp | None,
+    effects: Sequence[PlannedEffect],
     templates: Mapping[str, str],
 ) -> JsonObject:
-    """Compose the document of *close this ticket and send this email*.
+    """Compose the document of an operation on one ticket; ``stamp`` is an outside ticket's version.
 
     ``templates`` maps each template's name to the SHA-256 (hex) of its source.
     """
+    target: dict[str, JsonValue] = {
+        "desk": ticket.desk,
+        "id": ticket.id,
+        "version": ticket.version,
+        "subject": ticket.subject,
+    }
+    if stamp is not None:
+        target["stamp"] = stamp.as_json()
     return {
         "schema": 1,
-        "kind": CLOSE_TICKET,
+        "kind": kind,
         "tenant": tenant,
         "requested_by": requested_by,
         "policy_version": policy_version,
-        "ticket": {
-            "desk": desk,
-            "id": ticket_id,
-            "version": ticket_version,
-            "subject": ticket_subject,
-        },
-        "effects": [
-            {"kind": EffectKind.TICKET_CLOSE.value, "desk": desk, "ticket": ticket_id},
-            {
-                "kind": EffectKind.EMAIL_SEND.value,
-                "provider": provider,
-                "email": email.as_json(),
-                "payload_sha256": hashlib.sha256(payload).hexdigest(),
-            },
-        ],
+        "ticket": target,
+        "effects": [{"kind": planned.kind.value, **planned.content} for planned in effects],
         "templates": dict(templates),
     }

@@ -43,7 +43,7 @@ EDGES: frozenset[tuple[str, str]] = frozenset(
     }
     | {("executing", target) for target in ("succeeded", "failed", "partial", "unknown")}
     | {("unknown", target) for target in ("executing", "succeeded", "failed", "partial")}
-    | {("failed", "succeeded"), ("partial", "succeeded")}
+    | {("failed", "succeeded"), ("failed", "left"), ("partial", "succeeded")}
     | {("partial", target) for target in ("executing", "compensated", "left")}
 )
 
@@ -117,6 +117,22 @@ class Recovers:
 
 
 @dataclass(frozen=True, slots=True)
+class Undone:
+    """Another operation has undone the part that was done; ``by`` names it."""
+
+    by: str
+    detail: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class LeftSo:
+    """Nothing undoes the part that was done, for ``reason``."""
+
+    reason: Reason
+    detail: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
 class EffectsMoved:
     """An effect's status changed; ``statuses`` are all effects in their order.
 
@@ -138,6 +154,8 @@ Event = (
     | Opened
     | SentAgain
     | Recovers
+    | Undone
+    | LeftSo
     | EffectsMoved
 )
 Decision = Transition[OperationStatus] | NoChange | Refused
@@ -186,6 +204,23 @@ def decide(status: OperationStatus, event: Event) -> Decision:
             )
         case Recovers():
             return _leave(status, {OperationStatus.UNKNOWN}, OperationStatus.EXECUTING, "recovers")
+        case Undone(by=by, detail=detail):
+            return _leave(
+                status,
+                {OperationStatus.PARTIAL},
+                OperationStatus.COMPENSATED,
+                "undone",
+                detail={**detail, "undone_by": by},
+            )
+        case LeftSo(reason=reason, detail=detail):
+            return _leave(
+                status,
+                {OperationStatus.PARTIAL},
+                OperationStatus.LEFT,
+                "left_so",
+                reason,
+                detail,
+            )
         case EffectsMoved():
             return _follow_effects(status, event)
         case _:
@@ -252,6 +287,9 @@ def _follow_effects(status: OperationStatus, event: EffectsMoved) -> Decision:
         target = OperationStatus.PARTIAL
     else:
         target = OperationStatus.FAILED
+    if (status, target) == (OperationStatus.FAILED, OperationStatus.PARTIAL):
+        # A late proof of one part. ``partial`` would hold the intent key, which is free again.
+        target = OperationStatus.LEFT
     if (status.value, target.value) not in EDGES:
         return NoChange()
     return Transition(status, target, "followed_effects", detail=event.detail)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -14,6 +15,8 @@ JsonValue: TypeAlias = (
     "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 )
 JsonObject: TypeAlias = Mapping[str, JsonValue]
+
+_NOT_STORABLE = re.compile("[\\x00\\ud800-\\udfff]")
 
 
 def canonical(value: JsonValue) -> bytes:
@@ -39,7 +42,7 @@ def storable_text(text: str) -> str:
 
     For untrusted text that is only recorded. Content that is to be approved is refused instead.
     """
-    return "".join("\ufffd" if c == "\0" or "\ud800" <= c <= "\udfff" else c for c in text)
+    return _NOT_STORABLE.sub("\ufffd", text)
 
 
 def storable(value: JsonValue) -> JsonValue:

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from executor.domain.errors import InvalidContent
-from executor.domain.ids import PrincipalId, TenantId, slack_principal, slack_user
+from executor.domain.ids import PrincipalId, TenantId, is_policy, slack_principal, slack_user
 from executor.domain.payloads import JsonValue, digest
 from executor.domain.transition import Reason, Refused
 
@@ -27,6 +27,14 @@ class Permission(StrEnum):
     REQUEST = "request"
     APPROVE = "approve"
     CANCEL = "cancel"
+
+
+class WhenMailIsNotSent(StrEnum):
+    """What becomes of a ticket that we closed and whose closure email was proved not sent."""
+
+    ASK = "ask"
+    REOPEN = "reopen"
+    LEAVE = "leave"
 
 
 class _Section(BaseModel):
@@ -101,6 +109,13 @@ class EmailSection(_Section):
     max_text_characters: int = Field(default=20_000, ge=1, le=200_000)
 
 
+class TicketsSection(_Section):
+    """What a desk may do by itself at a close, and what follows a close without its email."""
+
+    allow_desk_notification: bool = False
+    when_mail_is_not_sent: WhenMailIsNotSent = WhenMailIsNotSent.ASK
+
+
 class Policy(_Section):
     """The whole policy file."""
 
@@ -110,6 +125,7 @@ class Policy(_Section):
     approval: ApprovalSection = ApprovalSection()
     run: RunSection = RunSection()
     email: EmailSection
+    tickets: TicketsSection = TicketsSection()
 
     @model_validator(mode="after")
     def _the_quorum_can_be_reached(self) -> Policy:
@@ -136,13 +152,28 @@ class Policy(_Section):
         return document
 
     def objection(self, principal: PrincipalId, permission: Permission) -> Refused | None:
-        """Say why this principal may not do this, or ``None`` if it may."""
+        """Say why this principal may not do this, or ``None`` if it may.
+
+        The policy itself asks for reopenings, and consents to them where it asks nobody else.
+        """
+        if is_policy(principal):
+            return None if self._consents(permission) else Refused(Reason.POLICY_CHANGED)
         if self._permits(principal, permission):
             return None
         user = slack_user(principal)
         if user is not None and user[0] != self.slack.team:
             return Refused(Reason.OTHER_WORKSPACE)
         return Refused(Reason.NOT_PERMITTED, {"missing": permission.value})
+
+    def _consents(self, permission: Permission) -> bool:
+        when = self.tickets.when_mail_is_not_sent
+        match permission:
+            case Permission.REQUEST:
+                return when is not WhenMailIsNotSent.LEAVE
+            case Permission.APPROVE:
+                return when is WhenMailIsNotSent.REOPEN
+            case Permission.CANCEL:
+                return False
 
     def _permits(self, principal: PrincipalId, permission: Permission) -> bool:
         approvers = {slack_principal(self.slack.team, user) for user in self.people.approvers}

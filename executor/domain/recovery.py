@@ -2,9 +2,10 @@
 time.
 
 Nothing is guessed. A machine repeats a request only with the same key and bytes, inside the window
-that counts from the first attempt by the database's clock, minus a margin; absence at a provider is
-never proof. The capability is the one that was recorded with the attempts; what is declared now can
-only make recovery stricter.
+that counts from the first attempt by the database's clock, minus a margin; or with the same stamp,
+after a reading has found that the ticket has not changed. Absence at a provider is never proof. The
+capability is the one that was recorded with the attempts; what is declared now can only make
+recovery stricter.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from executor.domain.effect import Attempt, AttemptStatus, Capability, Outcome, OutcomeKind, Terms
+from executor.domain.finding import Finding
 
 MOST_LOOKUPS = 6
 """Searches for one attempt; the waits between them double, so that the last is hours after the
@@ -30,6 +32,19 @@ What a provider refused before the first doubt does not count; what it refused a
 
 REPEAT_WAITS = (timedelta(seconds=5), timedelta(seconds=60))
 """Waits before the first and the second repeat: the second one outlives a short outage."""
+
+READING_LAG = timedelta(seconds=60)
+"""The waits between readings of an outside desk count in this; the first comes at once."""
+
+FEWEST_READINGS = 2
+"""Readings before a person is asked about a conditional change; the last when nothing can still
+arrive.
+"""
+
+MOST_COLLISIONS = 2
+"""Attempts that a desk may answer with a conflict although the ticket has not changed."""
+
+CONFLICT = 409
 
 SHORTEST_LAG = timedelta(seconds=10)
 """Searches keep at least this distance, also where a provider is said to have no lag."""
@@ -57,6 +72,7 @@ class Why(StrEnum):
     NOT_PERMITTED = "nothing may be sent any more"
     SENDINGS_USED_UP = f"{MOST_SENDINGS} attempts did not tell"
     LOOKUPS_USED_UP = f"{MOST_LOOKUPS} searches did not find it, which is no proof"
+    COLLIDES = "the desk refused it twice although the ticket has not changed"
     DECLARED_OTHERWISE = "the provider's settings have changed since"
 
 
@@ -123,6 +139,8 @@ def plan(attempts: Sequence[Attempt], outcome: Outcome, *, now: datetime) -> Rec
             return AskPerson(Why.REFUSED)
         wait = REPEAT_WAITS[min(sendings(attempts), len(REPEAT_WAITS)) - 1]
         not_before = now + max(wait, outcome.retry_after or timedelta(0))
+    elif newest.capability is Capability.CONDITIONAL:
+        not_before = now + (outcome.retry_after or timedelta(0))
     return recover(attempts, as_recorded(newest), may_send=True, now=now, not_before=not_before)
 
 
@@ -154,7 +172,9 @@ def recover(
     match capability:
         case Capability.KEYED:
             return _keyed(attempts, doubtful, declared, may_send, now, not_before)
-        case Capability.LOOKUP | Capability.CONDITIONAL:
+        case Capability.CONDITIONAL:
+            return _conditional(attempts, doubtful, may_send, now, not_before)
+        case Capability.LOOKUP:
             return _look_up(doubtful, declared, now, not_before)
         case Capability.OPAQUE:
             return AskPerson(Why.NOBODY_CAN_LOOK)
@@ -221,4 +241,60 @@ def _look_up(
         newest.opened_at + lag,
         over + max(lag, SHORTEST_LAG) * (2**newest.lookups - 1),
     )
+    return LookUp() if now >= due else Wait(due)
+
+
+def reading_told(finding: Finding, attempts: Sequence[Attempt]) -> dict[str, str | int]:
+    """Spell a reading as it stands in the evidence: what it found, and after which attempt."""
+    return {
+        "finding": finding.value,
+        "finding_after": max((a.number for a in attempts), default=0),
+    }
+
+
+def wait_after_reading(attempts: Sequence[Attempt]) -> timedelta:
+    """Return how long to wait with a repeat after a reading that found the ticket unchanged."""
+    return REPEAT_WAITS[min(max(sendings(attempts), 1), len(REPEAT_WAITS)) - 1]
+
+
+def _conditional(
+    attempts: Sequence[Attempt],
+    doubtful: Sequence[Attempt],
+    may_send: bool,
+    now: datetime,
+    not_before: datetime,
+) -> Recovery:
+    """Read; and where nothing has moved, send the same request with the same stamp once more.
+
+    The desk refuses it if an earlier one has arrived, so that a repeat never comes too early.
+    """
+    newest = doubtful[-1]
+    if not _found_unchanged(attempts, newest):
+        return _read(newest, Why.LOOKUPS_USED_UP, now, not_before)
+    collisions = sum(1 for a in doubtful if a.evidence.get("status") == CONFLICT)
+    if not may_send:
+        return _read(newest, Why.NOT_PERMITTED, now, not_before)
+    if collisions >= MOST_COLLISIONS:
+        last_word = Why.COLLIDES
+    elif sendings(attempts) >= MOST_SENDINGS:
+        last_word = Why.SENDINGS_USED_UP
+    else:
+        return SendAgain() if now >= not_before else Wait(not_before)
+    if newest.lookups >= FEWEST_READINGS:
+        return AskPerson(last_word)
+    # What hung may have arrived since: a person is asked only when nothing can any more.
+    over = max(a.conclude_at for a in doubtful)
+    return _read(newest, last_word, now, max(not_before, over))
+
+
+def _found_unchanged(attempts: Sequence[Attempt], newest: Attempt) -> bool:
+    """Say whether the last reading came after every attempt and found nothing moved."""
+    told = reading_told(Finding.UNCHANGED, attempts)
+    return {name: newest.evidence.get(name) for name in told} == told
+
+
+def _read(newest: Attempt, used_up: Why, now: datetime, not_before: datetime) -> Recovery:
+    if newest.lookups >= MOST_LOOKUPS:
+        return AskPerson(used_up)
+    due = max(not_before, newest.opened_at + READING_LAG * (2**newest.lookups - 1))
     return LookUp() if now >= due else Wait(due)

@@ -53,6 +53,9 @@ class Reason(StrEnum):
     # Accepting (T1).
     CONFLICTS_WITH = "conflicts_with"
     ALREADY_DONE = "already_done"
+    DESK_UNAVAILABLE = "desk_unavailable"
+    DESK_NOTIFIES = "desk_notifies"
+    DESK_CANNOT_SEARCH = "desk_cannot_search"
     TICKET_UNKNOWN = "ticket_unknown"
     TICKET_CLOSED = "ticket_closed"
     VERSION_NOT_READ = "version_not_read"
@@ -76,7 +79,11 @@ class Reason(StrEnum):
     # A person's word about what no machine can find out.
     ATTEMPT_CHANGED = "attempt_changed"
     SAID_NOT_SENT = "said_not_sent"
-    REPEAT_NEEDS_MORE_PEOPLE = "repeat_needs_more_people"
+    # What becomes of a close whose email was not sent.
+    LEFT_BY_POLICY = "left_by_policy"
+    CHANGED_SINCE_CLOSE = "changed_since_close"
+    NOT_REOPENED = "not_reopened"
+    NOTHING_TO_UNDO = "nothing_to_undo"
     # Runs.
     CANCELLED = "cancelled"
     COMPLETED = "completed"

@@ -2,35 +2,37 @@
 
 By intent key: none live mints one; live and equal links to it; live and different in the same run
 with nothing dispatched supersedes it; live and different in another run conflicts; succeeded
-returns its result. Locks: policies, runs, tickets, episodes, operations, approvals, cards, journal
+returns its result. An outside ticket is looked at before the transaction, and decided on while that
+look is fresh. Locks: policies, runs, tickets, episodes, operations, approvals, cards, journal
 heads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from executor.domain import operation
-from executor.domain.approval import Approval, ApprovalStatus
-from executor.domain.closing import ProposeClosing, build_closing_email
-from executor.domain.effect import Capability, EffectKind, EffectStatus
+from executor.domain.closing import ProposeClosing
 from executor.domain.errors import InvalidContent, StaleEpoch
-from executor.domain.ids import ApprovalId, EffectId, OperationId, RunId, TenantId
-from executor.domain.intent import CLOSE_TICKET, Intent, PlannedEffect, close_key, closing_document
+from executor.domain.ids import RunId, TenantId
+from executor.domain.intent import close_key
 from executor.domain.journal import Chain
-from executor.domain.operation import LIVE, UNOPENED, OperationStatus
-from executor.domain.payloads import JsonObject, canonical
+from executor.domain.operation import LIVE, OperationStatus
+from executor.domain.payloads import JsonValue
 from executor.domain.policy import Permission, Policy
 from executor.domain.run import RunStatus
-from executor.domain.ticket import BUILTIN_DESK, Ticket, TicketStatus
-from executor.domain.transition import Machine, Reason, Refused
+from executor.domain.stamp import DeskVersion, Stamp
+from executor.domain.ticket import TicketStatus
+from executor.domain.transition import Reason, Refused
 from executor.engine import endings
 from executor.engine.closure_email import ClosureEmails
+from executor.engine.composing import Target, compose_closing
+from executor.engine.converging import Acceptance, AcceptResult, Answered, converge
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
-from executor.engine.ports import MailPort
+from executor.engine.providers import Providers
+from executor.engine.revalidation import notification_objection
+from executor.engine.sighting import Sight, see_all
 from executor.engine.tool_results import proposal_result, refusal_result
 from executor.store import (
     approvals,
@@ -40,6 +42,7 @@ from executor.store import (
     episodes,
     journal,
     operations,
+    outside_tickets,
     proposals,
     runs,
     tenants,
@@ -47,6 +50,9 @@ from executor.store import (
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 from executor.store.wakeups import Kind
+
+MOST_LOOKS = 3
+"""Looks at outside tickets for one step; a look that is too old when it is decided on is void."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,46 +62,16 @@ class Asked:
     step: int
     ordinal: int
     proposal: ProposeClosing
-    version_read: int | None
+    version_read: DeskVersion | None
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
-    """The call's operation; ``linked`` when another run's operation already says the same."""
-
-    operation_id: OperationId
-    linked: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """The call was answered at once, with this result."""
-
-    result: JsonObject
-
-
-AcceptResult = Accepted | Answered
-
-
-@dataclass(slots=True)
-class _Acceptance:
-    """What one transaction has decided so far; later proposals of the step decide on it."""
-
-    live: dict[str, operations.OperationRow]
-    consents: dict[operations.OperationKey, Approval]
-    succeeded: dict[str, operations.OperationRow]
-    minted: dict[str, operations.NewOperation] = field(default_factory=dict)
-    new_effects: list[effects.NewEffect] = field(default_factory=list)
-    new_approvals: list[approvals.NewApproval] = field(default_factory=list)
-    proposals: list[proposals.Proposal] = field(default_factory=list)
-    superseded: list[tuple[operations.OperationRow, Approval | None, operation.Event]] = field(
-        default_factory=list
-    )
+class _LookedTooLongAgo(Exception):
+    """The outside tickets have to be looked at again; nothing was decided."""
 
 
 async def accept(
     engine: Engine,
-    mail: MailPort,
+    providers: Providers,
     emails: ClosureEmails,
     run_key: tuple[TenantId, RunId],
     epoch: int,
@@ -108,25 +84,60 @@ async def accept(
     The same tool call again is refused by its key: a resumed run asks only for what has no record.
     Raises ``StaleEpoch`` when the lease is lost or the run no longer works, ``CommitUnknown``.
     """
-    tenant = run_key[0]
+    work = _Work(engine, providers, emails, run_key, epoch, asked, next_step)
+    for looks_left in reversed(range(MOST_LOOKS)):
+        sights: Mapping[str, Sight] | None = None
+        if providers.desk is not None:
+            wanted = [item.proposal.ticket_id for item in asked]
+            sights = await see_all(engine, providers.desk, wanted)
+        try:
+            results = await _accept(work, sights, last_look=not looks_left)
+        except _LookedTooLongAgo:
+            continue
+        engine.ring(Kind.CARDS)
+        return results
+    raise AssertionError("the last look is decided on, whatever its age")
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What the proposals of one step are accepted with."""
+
+    engine: Engine
+    providers: Providers
+    emails: ClosureEmails
+    run_key: tuple[TenantId, RunId]
+    epoch: int
+    asked: Sequence[Asked]
+    next_step: int
+
+
+async def _accept(
+    work: _Work, sights: Mapping[str, Sight] | None, *, last_look: bool
+) -> list[AcceptResult]:
+    tenant, engine = work.run_key[0], work.engine
     async with engine.committing(Commit.ACCEPT) as conn:
         policy = (await tenants.share_policies(conn, [tenant]))[tenant]
-        row = await lock_working_run(conn, run_key, epoch)
-        tickets = await desk.lock_tickets(conn, tenant, [a.proposal.ticket_id for a in asked])
-        keys = await _keys(conn, tenant, tickets)
+        row = await lock_working_run(conn, work.run_key, work.epoch)
+        targets = await _lock_targets(conn, work, sights)
+        keys = await _keys(conn, tenant, work.providers.desk_name, targets)
         state = await _lock_operations(conn, tenant, list(keys.values()))
         chain = await endings.lock_cards_and_chain(
             conn,
             [*state.live.values(), *state.succeeded.values()],
-            runs_too=[run_key],
+            runs_too=[work.run_key],
         )
+        unread = _unread(sights or {}, chain, last_look=last_look)
         results: list[AcceptResult] = []
-        for item in asked:
-            outcome = _decide(engine, mail, emails, policy, row, tickets, keys, state, item, chain)
+        next_step = work.next_step
+        for item in work.asked:
+            outcome = unread.get(item.proposal.ticket_id) or _decide(
+                work, policy, row, targets, keys, state, item, chain
+            )
             if isinstance(outcome, Answered):
                 await runs.record_step(
                     conn,
-                    run_key,
+                    work.run_key,
                     runs.Step(
                         next_step,
                         "tool",
@@ -137,8 +148,7 @@ async def accept(
                 )
                 next_step += 1
             results.append(outcome)
-        await _apply(conn, state, row, chain)
-    engine.ring(Kind.CARDS)
+        await _apply(conn, state, row, chain, sights or {})
     return results
 
 
@@ -152,258 +162,137 @@ async def lock_working_run(
     return row
 
 
-async def _keys(conn: Connection, tenant: TenantId, tickets: dict[str, Ticket]) -> dict[str, str]:
-    """Name each ticket's closing in its current episode, counting a new one where it came back."""
-    counts = await episodes.lock(conn, [(tenant, BUILTIN_DESK, ticket) for ticket in tickets])
+async def _lock_targets(
+    conn: Connection, work: _Work, sights: Mapping[str, Sight] | None
+) -> dict[str, Target]:
+    """Lock the tickets of the built-in desk; those of an outside one were seen before."""
+    if sights is None:
+        wanted = [item.proposal.ticket_id for item in work.asked]
+        locked = await desk.lock_tickets(conn, work.run_key[0], wanted)
+        return {id_: Target(ticket) for id_, ticket in locked.items()}
+    return {
+        id_: Target(sight.observation.ticket, sight.observation)
+        for id_, sight in sights.items()
+        if sight.observation is not None
+    }
+
+
+def _unread(sights: Mapping[str, Sight], chain: Chain, *, last_look: bool) -> dict[str, Answered]:
+    """Answer for the tickets that the desk did not tell of in time."""
+    answers = {}
+    for id_, sight in sights.items():
+        if sight.is_usable(chain.now):
+            continue
+        if sight.problem is None and not last_look:
+            raise _LookedTooLongAgo
+        problem = sight.problem or "its answers take too long"
+        refused = Refused(Reason.DESK_UNAVAILABLE, {"ticket": id_, "problem": problem})
+        answers[id_] = Answered(refusal_result(refused))
+    return answers
+
+
+async def _keys(
+    conn: Connection, tenant: TenantId, desk_name: str, targets: Mapping[str, Target]
+) -> dict[str, str]:
+    """Name each ticket's closing in its current episode, counting a new one where it came back.
+
+    The count's lock stands for that of an outside ticket.
+    """
+    counts = await episodes.lock(conn, [(tenant, desk_name, id_) for id_ in targets])
     keys = {}
-    for (_, desk_name, ticket_id), episode in counts.items():
-        ticket, number = tickets[ticket_id], episode.number
-        came_back = (
-            episode.closed_version is not None
-            and ticket.status is TicketStatus.OPEN
-            and ticket.version > episode.closed_version
-        )
-        if came_back:
+    for (_, _, ticket_id), episode in counts.items():
+        number = episode.number
+        if _came_back(targets[ticket_id], episode.closed):
             number += 1
             await episodes.begin(conn, (tenant, desk_name, ticket_id), number)
         keys[ticket_id] = close_key(desk_name, ticket_id, number)
     return keys
 
 
-async def _lock_operations(conn: Connection, tenant: TenantId, keys: Sequence[str]) -> _Acceptance:
+def _came_back(target: Target, closed: DeskVersion | None) -> bool:
+    """Say whether the ticket is open again at a version later than our own close of it."""
+    if closed is None or target.ticket.status is not TicketStatus.OPEN:
+        return False
+    if isinstance(closed, Stamp):
+        return target.stamp is not None and target.stamp.comes_after(closed)
+    return target.stamp is None and target.ticket.version > closed
+
+
+async def _lock_operations(conn: Connection, tenant: TenantId, keys: Sequence[str]) -> Acceptance:
     named = await operations.of_keys(conn, [(tenant, key) for key in keys])
     rows = await operations.lock(conn, [(t, id_) for t, id_, *_ in named])
     consents = await approvals.lock(conn, list(rows))
     live = {r.intent_key: r for r in rows.values() if r.status in LIVE}
     done = {r.intent_key: r for r in rows.values() if r.status is OperationStatus.SUCCEEDED}
-    return _Acceptance(live, consents, done)
+    return Acceptance(live, consents, done)
 
 
 def _decide(
-    engine: Engine,
-    mail: MailPort,
-    emails: ClosureEmails,
+    work: _Work,
     policy: Policy,
     row: runs.RunRow,
-    tickets: dict[str, Ticket],
+    targets: Mapping[str, Target],
     keys: dict[str, str],
-    state: _Acceptance,
+    state: Acceptance,
     item: Asked,
     chain: Chain,
 ) -> AcceptResult:
-    ticket = tickets.get(item.proposal.ticket_id)
-    if ticket is None:
+    target = targets.get(item.proposal.ticket_id)
+    if target is None:
         return Answered(
             refusal_result(Refused(Reason.TICKET_UNKNOWN, {"ticket": item.proposal.ticket_id}))
         )
-    key = keys[ticket.id]
+    key = keys[target.ticket.id]
     done = state.succeeded.get(key)
     if done is not None and key not in state.live:
         return Answered(proposal_result(done.status, done.number, Reason.ALREADY_DONE, {}))
-    refused = _refuse(policy, row, ticket, item)
+    refused = _refuse(policy, work.providers, row, target, item)
     if refused is not None:
         return Answered(refusal_result(refused))
     try:
-        intent = _intent(engine, mail, emails, policy, row, ticket, key, item)
+        intent = compose_closing(
+            work.engine.mint,
+            work.providers,
+            work.emails,
+            policy,
+            row,
+            target,
+            key,
+            item.proposal,
+        )
     except InvalidContent as error:
         detail = {"field": error.field, "problem": error.problem, "remedy": error.remedy}
         return Answered(refusal_result(Refused(Reason.CONTENT_INVALID, detail)))
-    return _converge(engine, policy, row, ticket, state, item, intent, chain)
+    called = (item.step, item.ordinal)
+    return converge(work.engine, policy, row, target, state, called, intent, chain)
 
 
-def _refuse(policy: Policy, row: runs.RunRow, ticket: Ticket, item: Asked) -> Refused | None:
+def _refuse(
+    policy: Policy, providers: Providers, row: runs.RunRow, target: Target, item: Asked
+) -> Refused | None:
     objection = policy.objection(row.requester, Permission.REQUEST)
     if objection is not None:
         return objection
+    ticket = target.ticket
     if ticket.status is TicketStatus.CLOSED:
         return Refused(Reason.TICKET_CLOSED, {"ticket": ticket.id, "version": ticket.version})
     if item.version_read is None:
         return Refused(Reason.VERSION_NOT_READ, {"ticket": ticket.id})
-    if item.version_read != ticket.version:
-        return Refused(
-            Reason.VERSION_CHANGED,
-            {"ticket": ticket.id, "read": item.version_read, "version": ticket.version},
-        )
-    return None
+    if item.version_read != target.version:
+        detail: dict[str, JsonValue] = {"ticket": ticket.id, "version": ticket.version}
+        if isinstance(item.version_read, int):
+            detail["read"] = item.version_read
+        return Refused(Reason.VERSION_CHANGED, detail)
+    return notification_objection(policy, providers.desk)
 
 
-def _intent(
-    engine: Engine,
-    mail: MailPort,
-    emails: ClosureEmails,
-    policy: Policy,
+async def _apply(
+    conn: Connection,
+    state: Acceptance,
     row: runs.RunRow,
-    ticket: Ticket,
-    key: str,
-    item: Asked,
-) -> Intent:
-    """Freeze what would happen; the email is rendered here, once. Raises ``InvalidContent``."""
-    rendered = emails.render(ticket, item.proposal, policy.email.signature)
-    email = build_closing_email(
-        policy, ticket, item.proposal, rendered, tenant=row.tenant_id, key=key
-    )
-    effect_id = EffectId(engine.mint())
-    payload = mail.freeze(email, effect_id.hex)
-    document = closing_document(
-        tenant=row.tenant_id,
-        requested_by=row.requester,
-        policy_version=policy.version,
-        desk=ticket.desk,
-        ticket_id=ticket.id,
-        ticket_version=ticket.version,
-        ticket_subject=ticket.subject,
-        email=email,
-        provider=mail.provider,
-        payload=payload,
-        templates=rendered.templates,
-    )
-    close: JsonObject = {"desk": ticket.desk, "ticket": ticket.id, "version": ticket.version}
-    return Intent(
-        CLOSE_TICKET,
-        key,
-        document,
-        (
-            PlannedEffect(
-                EffectId(engine.mint()),
-                EffectKind.TICKET_CLOSE,
-                Capability.TRANSACTIONAL,
-                ticket.desk,
-                canonical(close),
-                close,
-            ),
-            PlannedEffect(
-                effect_id,
-                EffectKind.EMAIL_SEND,
-                mail.capability,
-                mail.provider,
-                payload,
-                {"from": email.sender.ascii_address, "to": list(email.recipients())},
-            ),
-        ),
-    )
-
-
-def _converge(
-    engine: Engine,
-    policy: Policy,
-    row: runs.RunRow,
-    ticket: Ticket,
-    state: _Acceptance,
-    item: Asked,
-    intent: Intent,
     chain: Chain,
-) -> AcceptResult:
-    """Decide by intent key what a proposal comes to."""
-    revision = 1
-    twin = state.minted.get(intent.key)
-    if twin is not None:
-        # Two calls of one step: the first one is the operation, whatever the second one says.
-        if twin.intent.content_digest == intent.content_digest:
-            return _link(state, row, item, twin.id, linked=False)
-        return Answered(refusal_result(Refused(Reason.CONFLICTS_WITH, {"same_step": True})))
-    live = state.live.get(intent.key)
-    if live is not None:
-        if live.content_digest == intent.content_digest:
-            return _link(state, row, item, live.id, linked=live.run_id != row.id)
-        if live.run_id != row.id or live.status not in UNOPENED:
-            return Answered(
-                refusal_result(
-                    Refused(
-                        Reason.CONFLICTS_WITH,
-                        {"operation": live.number, "status": live.status.value},
-                    )
-                )
-            )
-        revision = live.content_revision + 1
-    minted = _mint(engine, policy, row, ticket, state, item, intent, revision, chain)
-    if live is not None:
-        state.superseded.append(
-            (live, state.consents.get(live.key), operation.Superseded(str(minted)))
-        )
-    return Accepted(minted, linked=False)
-
-
-def _mint(
-    engine: Engine,
-    policy: Policy,
-    row: runs.RunRow,
-    ticket: Ticket,
-    state: _Acceptance,
-    item: Asked,
-    intent: Intent,
-    revision: int,
-    chain: Chain,
-) -> OperationId:
-    tenant, operation_id = row.tenant_id, OperationId(engine.mint())
-    actor = row.requester
-    state.minted[intent.key] = operations.NewOperation(
-        tenant,
-        operation_id,
-        row.id,
-        intent,
-        revision,
-        row.requester,
-        policy.version,
-        ticket.desk,
-        ticket.id,
-        ticket.version,
-        chain.birth(
-            Machine.OPERATION,
-            tenant,
-            row.id,
-            operation_id,
-            OperationStatus.AWAITING,
-            actor,
-            {"digest": intent.digest.hex(), "intent_key": intent.key, "revision": revision},
-        ),
-    )
-    for position, planned in enumerate(intent.effects, start=1):
-        entry = chain.birth(
-            Machine.EFFECT,
-            tenant,
-            row.id,
-            planned.id,
-            EffectStatus.PLANNED,
-            actor,
-            {"operation": str(operation_id), "kind": planned.kind.value},
-        )
-        state.new_effects.append(effects.NewEffect(tenant, operation_id, position, planned, entry))
-    consent = Approval(
-        ApprovalId(engine.mint()),
-        operation_id,
-        ApprovalStatus.OPEN,
-        intent.digest,
-        revision,
-        policy.approval.quorum,
-        timedelta(seconds=policy.approval.decide_within_seconds),
-        timedelta(seconds=policy.approval.use_within_seconds),
-    )
-    opened = chain.birth(
-        Machine.APPROVAL,
-        tenant,
-        row.id,
-        consent.id,
-        ApprovalStatus.OPEN,
-        actor,
-        {"operation": str(operation_id), "quorum": consent.quorum},
-    )
-    state.new_approvals.append(approvals.NewApproval(tenant, consent, opened))
-    _link(state, row, item, operation_id, linked=False)
-    return operation_id
-
-
-def _link(
-    state: _Acceptance, row: runs.RunRow, item: Asked, operation_id: OperationId, *, linked: bool
-) -> Accepted:
-    state.proposals.append(
-        proposals.Proposal(
-            row.tenant_id, row.id, item.step, item.ordinal, operation_id, row.requester, linked
-        )
-    )
-    return Accepted(operation_id, linked)
-
-
-async def _apply(conn: Connection, state: _Acceptance, row: runs.RunRow, chain: Chain) -> None:
+    sights: Mapping[str, Sight],
+) -> None:
     """Write what was decided; superseded ones leave their key before new ones take it."""
     await endings.end_unopened(conn, state.superseded, row.requester, chain)
     minted = list(state.minted.values())
@@ -415,4 +304,6 @@ async def _apply(conn: Connection, state: _Acceptance, row: runs.RunRow, chain: 
         await proposals.record(conn, state.proposals, chain.now)
         touched = {(p.tenant_id, p.operation_id, SubjectKind.OPERATION) for p in state.proposals}
         await cards.want(conn, touched, chain.now)
+    seen = [kept for sight in sights.values() for kept in sight.seen_by(row.tenant_id)]
+    await outside_tickets.keep(conn, seen)
     await journal.advance(conn, chain)

@@ -8,19 +8,23 @@ What was never sent is reported as such, for that is proof.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import assert_never
 
-from executor.domain.effect import AttemptStatus, Outcome, OutcomeKind
-from executor.domain.errors import CommitUnknown, Corrupt, DatabaseUnavailable
+from executor.domain.effect import AT_A_DESK, AttemptStatus, EffectKind, Outcome, OutcomeKind
+from executor.domain.errors import CommitUnknown, DatabaseUnavailable
+from executor.domain.finding import Finding
+from executor.engine.desk_port import NotedDesk
 from executor.engine.engine import Engine
 from executor.engine.failpoint import CALL, Side, point
 from executor.engine.leases import Keeper
 from executor.engine.opening import Claim, Opened
-from executor.engine.ports import MailPort, OutgoingMail
+from executor.engine.outgoing import outgoing_change, outgoing_mail
+from executor.engine.providers import Providers
 from executor.engine.report import Report, report
+from executor.engine.sighting import look_again
 from executor.store import effects
 
 _log = logging.getLogger(__name__)
@@ -48,7 +52,7 @@ def deadline_from(engine: Engine, asked_at_boottime: float) -> Deadline:
 
 async def call(
     engine: Engine,
-    mail: MailPort,
+    providers: Providers,
     claim: Claim,
     keeper: Keeper,
     opened: Opened,
@@ -65,25 +69,39 @@ async def call(
         )
     else:
         await engine.failpoints.reach(point(CALL, Side.BEFORE))
-        outcome = await mail.send(_mail(opened))
+        outcome = await _request(providers, opened)
         await engine.failpoints.reach(point(CALL, Side.AFTER))
     await report_until_stored(engine, Report(claim.key, opened.attempt.id, outcome, claim.owner))
+    if providers.desk is not None and has_moved(opened.effect.kind, outcome):
+        ticket_id = outgoing_change(opened.effect).ticket_id
+        await look_again(engine, providers.desk, claim.key, ticket_id)
 
 
-def _mail(opened: Opened) -> OutgoingMail:
-    """Take the stored bytes, compared with their digest, and the date of the first attempt."""
-    effect, attempt = opened.effect, opened.attempt
-    if hashlib.sha256(effect.payload).digest() != effect.payload_digest:
-        raise Corrupt(f"the payload of effect {effect.id} is not what was approved")
-    recipients = effect.envelope["to"]
-    assert isinstance(recipients, list | tuple)
-    return OutgoingMail(
-        str(effect.envelope["from"]),
-        tuple(str(to) for to in recipients),
-        effect.payload,
-        effect.first_attempt_at or attempt.opened_at,
-        effect.idempotency_key,
-        effect.id.hex,
+async def _request(providers: Providers, opened: Opened) -> Outcome:
+    """Make the one request that this kind of effect is."""
+    part = opened.effect
+    match part.kind:
+        case EffectKind.EMAIL_SEND:
+            return await providers.mail.send(outgoing_mail(part, opened.attempt.opened_at))
+        case EffectKind.TICKET_NOTE:
+            assert isinstance(providers.desk, NotedDesk), "only such a desk gets such an effect"
+            return await providers.desk.leave_note(outgoing_change(part))
+        case EffectKind.TICKET_CLOSE:
+            assert providers.desk is not None, "the check of the provider has let it"
+            return await providers.desk.close(outgoing_change(part))
+        case EffectKind.TICKET_REOPEN:
+            assert providers.desk is not None, "the check of the provider has let it"
+            return await providers.desk.reopen(outgoing_change(part))
+        case _:
+            assert_never(part.kind)
+
+
+def has_moved(kind: EffectKind, outcome: Outcome) -> bool:
+    """Say whether nothing was done because somebody else has changed the ticket."""
+    return (
+        kind in AT_A_DESK
+        and outcome.kind is OutcomeKind.NOT_APPLIED
+        and outcome.evidence.get("finding") == Finding.MOVED
     )
 
 

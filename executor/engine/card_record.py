@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from executor.domain.approval import ApprovalStatus, Vote
+from executor.domain.delivery_event import DeliveryKind
 from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
 from executor.domain.ids import (
     ApprovalId,
@@ -39,7 +40,7 @@ class VoteRecord:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRecord:
-    """The approval that the card asks for, or asked for."""
+    """A request for people's consent: to the operation, or to trying something once more."""
 
     id: ApprovalId
     status: ApprovalStatus
@@ -52,7 +53,11 @@ class ApprovalRecord:
 
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
-    """One try, with what is known of it."""
+    """One try, with what is known of it.
+
+    ``recover_at`` is when a machine does something about it next, ``lookups`` counts the searches
+    for it, and until ``key_until`` the provider drops what comes again under its key.
+    """
 
     number: int
     status: AttemptStatus
@@ -60,6 +65,10 @@ class AttemptRecord:
     opened_at: datetime
     conclude_at: datetime
     reported_at: datetime | None
+    capability: Capability
+    lookups: int = 0
+    recover_at: datetime | None = None
+    key_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +85,47 @@ class EffectRecord:
 
 @dataclass(frozen=True, slots=True)
 class WordRecord:
-    """What one person said about something of which nobody knew whether it was done."""
+    """What one person said about an effect of which nobody knew whether it was done.
+
+    ``still_needed`` counts the people who had to say the same after this one.
+    """
 
     by: PrincipalId
     said: Said
     note: str
     said_at: datetime
+    effect: EffectKind
+    still_needed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class DoubtRecord:
     """What a person may settle now: the newest attempt, which no machine looks at any more.
 
-    ``may_send_again`` says that a repeat would pass the checks of its opening, as far as they can
-    be known when the record is read.
+    ``not_again`` is why nobody may have it tried once more; ``None``: a repeat would pass the
+    checks of its opening, as far as they can be known when the record is read. It needs ``quorum``
+    people; ``repeat`` is what the first of them have begun.
     """
 
     attempt_id: AttemptId
-    may_send_again: bool
+    not_again: Reason | None
+    quorum: int
+    repeat: ApprovalRecord | None
+
+    @property
+    def may_send_again(self) -> bool:
+        """Whether *send again* can be said now."""
+        return self.not_again is None
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryRecord:
+    """What a provider said of a mail after it had accepted it; ``said`` are its own words."""
+
+    kind: DeliveryKind
+    happened_at: datetime
+    recipients: tuple[str, ...]
+    said: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +143,38 @@ class TicketRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class UndoneRecord:
+    """The closing that a reopening would undo, as its own intent tells of it.
+
+    ``to`` and ``subject`` are those of the email that was not sent, ``reason`` is why it was not,
+    and ``note`` is what is left on the ticket.
+    """
+
+    number: int
+    to: tuple[str, ...]
+    subject: str
+    reason: Reason | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReopeningRecord:
+    """The operation that would undo a closing, and where it stands."""
+
+    number: int
+    status: OperationStatus
+    decide_by: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class OperationRecord:
-    """Everything that an operation's card may say. ``email`` is as ``EmailContent.as_json``."""
+    """Everything that an operation's card may say. ``email`` is as ``EmailContent.as_json``.
+
+    Without one it is a reopening, and ``undoes`` tells of what. ``reopening`` is what would undo
+    this one.
+
+    ``desk_problem`` is why it waits for an outside desk that does not tell, while it does.
+    """
 
     tenant_id: TenantId
     id: OperationId
@@ -129,7 +191,7 @@ class OperationRecord:
     policy_version: str
     why: str
     ticket: TicketRecord
-    email: JsonObject
+    email: JsonObject | None
     effects: tuple[EffectRecord, ...]
     words: tuple[WordRecord, ...]
     doubt: DoubtRecord | None
@@ -137,6 +199,10 @@ class OperationRecord:
     created_at: datetime
     opened_at: datetime | None
     ended_at: datetime | None
+    deliveries: tuple[DeliveryRecord, ...] = ()
+    desk_problem: str | None = None
+    undoes: UndoneRecord | None = None
+    reopening: ReopeningRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from executor.domain.approval import Vote
 from executor.domain.ids import ApprovalId, OperationId, PrincipalId, TenantId
+from executor.domain.intent import CLOSE_TICKET
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import NoChange, Reason, Refused
 from executor.store.operations import OperationKey
@@ -59,9 +60,12 @@ class NotConfirmed:
 ClickResult = Recorded | NoChange | Refused | NotConfirmed
 
 
-def answer(result: ClickResult, operation: int | None) -> JsonObject | None:
+def answer(
+    result: ClickResult, operation: int | None, kind: str = CLOSE_TICKET
+) -> JsonObject | None:
     """Spell the private answer as it is queued; the bot makes the sentence of it.
 
+    ``kind`` is what the operation would do.
     ``None`` where nothing is known to have been stored, so that nothing can be queued with it.
     """
     match result:
@@ -72,6 +76,7 @@ def answer(result: ClickResult, operation: int | None) -> JsonObject | None:
                 "votes": result.votes,
                 "quorum": result.quorum,
                 "operation": operation,
+                "about": kind,
             }
         case Refused():
             return {

@@ -86,7 +86,7 @@ async def decide_clicks(engine: Engine, clicks: Sequence[Click]) -> list[ClickRe
             )
             results.append(result)
             row = fold.rows.get(click.key)
-            said = answer(result, row.number if row is not None else None)
+            said = answer(result, None) if row is None else answer(result, row.number, row.kind)
             if said is not None:
                 fold.notices.append(
                     Notice(click.tenant_id, engine.mint(), click.channel, click.user_id, said)
@@ -137,8 +137,12 @@ async def _one(
     chain: Chain,
 ) -> ClickResult:
     row, consent = fold.rows.get(click.key), fold.consents.get(click.key)
-    if row is None or consent is None or policy is None or consent.id != click.approval_id:
+    if row is None or consent is None or policy is None:
         return Refused(Reason.CONTENT_CHANGED)
+    if consent.id != click.approval_id:
+        # Whatever else it was opened for later, an old Approve decides nothing of it.
+        opened = row.status not in operation.UNOPENED
+        return Refused(operation.refusal_for(row.status) if opened else Reason.CONTENT_CHANGED)
     consent = await _present(conn, click, consent, fold, chain)
     expired = approval.decide(consent, approval.TimePassed(), now=chain.now)
     if isinstance(expired, approval.Moved):

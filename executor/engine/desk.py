@@ -7,7 +7,10 @@ before it. What an approved operation does to a ticket is not here but in its op
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from executor.domain.declaration import Declaration, Guard
+from executor.domain.effect import Capability, EffectKind
 from executor.domain.ids import TenantId
 from executor.domain.new_ticket import LONGEST_BODY, ImportResult, NewTicket
 from executor.domain.ticket import ChangeKind, Ticket, TicketStatus
@@ -15,6 +18,17 @@ from executor.domain.transition import NoChange, Reason, Refused
 from executor.store import clock, desk
 from executor.store.database import Database
 from executor.store.desk import Changed, Closing, TicketEdit
+
+BUILT_IN = Declaration(
+    "Signoff's own desk",
+    EffectKind.TICKET_CLOSE,
+    Capability.TRANSACTIONAL,
+    "nobody",
+    guard=Guard.LOCKED,
+)
+
+REOPENED = replace(BUILT_IN, kind=EffectKind.TICKET_REOPEN)
+"""What is promised when it opens a ticket again."""
 
 MOST_FOUND = 100
 """Tickets that one search returns at most."""

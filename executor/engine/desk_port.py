@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from executor.domain.declaration import Declaration
 from executor.domain.effect import Capability, Outcome
-from executor.domain.payloads import JsonObject
+from executor.domain.stamp import Stamp
 from executor.domain.ticket import Ticket
 
 
@@ -28,22 +28,6 @@ class DeskUnavailable(Exception):
         super().__init__(problem)
         self.problem = problem
         self.retry_after = retry_after
-
-
-@dataclass(frozen=True, slots=True)
-class Stamp:
-    """The version of an outside ticket: what its desk stamps, and the hash of what was approved.
-
-    ``updated_at`` is kept as the desk spells it and has a resolution of one second; two changes of
-    one second are told apart by ``fields_sha256`` (hex) alone, which only a reading can compare.
-    """
-
-    updated_at: str
-    fields_sha256: str
-
-    def as_json(self) -> JsonObject:
-        """Spell the stamp as intents and evidence keep it."""
-        return {"updated_at": self.updated_at, "fields_sha256": self.fields_sha256}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +58,6 @@ class OutgoingChange:
     marker: str
 
 
-class Finding(StrEnum):
-    """What a reading found of an earlier change; stands in the evidence as ``finding``.
-
-    Only where the capability is ``conditional`` does ``moved`` prove that the change was not made
-    and never will be, and does ``unchanged`` allow the same request with the same stamp once more.
-    """
-
-    MARKER = "marker"
-    MOVED = "moved"
-    UNCHANGED = "unchanged"
-    UNREAD = "unread"
-
-
 class TicketDesk(Protocol):
     """One account or project of an outside desk."""
 
@@ -95,20 +66,16 @@ class TicketDesk(Protocol):
         """Name of the desk, as it stands in intents, e.g. ``zendesk:acme``."""
 
     @property
+    def declaration(self) -> Declaration:
+        """What can be promised of this desk; all that is told of it comes from here."""
+
+    @property
     def capability(self) -> Capability:
-        """What an attempt whose answer was lost lets us conclude."""
+        """What an attempt whose answer was lost lets us conclude, as it is declared."""
 
     @property
     def notifies_on_close(self) -> bool:
         """Whether the desk itself tells anybody outside about a close, besides our own email."""
-
-    @property
-    def guard(self) -> str:
-        """One sentence for the card: what keeps a change of the last moment from being run over."""
-
-    @property
-    def promise(self) -> str:
-        """One sentence for the card: what this desk lets us promise."""
 
     @property
     def longest_request_seconds(self) -> float:
@@ -148,6 +115,7 @@ class TicketDesk(Protocol):
         """
 
 
+@runtime_checkable
 class NotedDesk(TicketDesk, Protocol):
     """A desk whose close carries neither note nor marker, so that a request of its own leaves them.
 

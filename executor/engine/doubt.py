@@ -9,24 +9,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from executor.domain.effect import EffectStatus
 from executor.domain.ids import AttemptId, OperationId, TenantId
 from executor.domain.journal import JournalEntry
 from executor.domain.transition import Machine
 from executor.engine.card_record import OperationRecord
 from executor.engine.engine import Engine
 from executor.engine.records import read_operation
-from executor.store import card_records, journal, operations
-from executor.store.connection import Connection
+from executor.store import card_records, journal, operations, tenants
+from executor.store.card_records import AnyRow
 
 MOST_LISTED = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """One operation that stands unknown.
+    """One operation of which nobody knows whether it was done.
 
-    ``since`` is when it became so, ``now`` the database's time, ``recover_at`` when a machine looks
+    ``since`` is when that began, ``now`` the database's time, ``recover_at`` when a machine looks
     again (``None``: it is for people), ``attempt_id`` its newest attempt, which a word binds.
     """
 
@@ -37,26 +36,35 @@ class Doubt:
     attempt_id: AttemptId
 
 
-async def in_doubt(engine: Engine, tenant: TenantId) -> list[Doubt]:
-    """List what is in doubt, the longest first, at most ``MOST_LISTED``."""
+async def in_doubt(engine: Engine, tenant: TenantId | None = None) -> list[Doubt]:
+    """List what is in doubt, of one tenant or of all, the longest first; ``MOST_LISTED`` at most.
+
+    What was opened and is past the time at which it could be concluded is in doubt as well: no
+    executor has looked.
+    """
     async with engine.database.transaction() as conn:
-        return [
-            Doubt(
-                await read_operation(conn, tenant, OperationId(row.id)),
-                row.since,
-                row.now,
-                row.recover_at,
-                await _newest_attempt(conn, tenant, OperationId(row.id)),
-            )
-            for row in await card_records.in_doubt(conn, tenant, MOST_LISTED)
-        ]
+        rows = await card_records.in_doubt(conn, tenant, MOST_LISTED)
+    return [await _read(engine, row) for row in rows]
 
 
-async def _newest_attempt(conn: Connection, tenant: TenantId, id_: OperationId) -> AttemptId:
-    parts = await card_records.effects(conn, tenant, id_)
-    unknown = next(p.id for p in parts if p.status == EffectStatus.UNKNOWN)
-    tries = await card_records.attempts(conn, tenant, id_)
-    return AttemptId([t for t in tries if t.effect_id == unknown][-1].id)
+async def _read(engine: Engine, row: AnyRow) -> Doubt:
+    """Read one of them, in a transaction of its own, so that a long list holds nobody up."""
+    tenant, id_ = TenantId(row.tenant_id), OperationId(row.id)
+    async with engine.database.transaction() as conn:
+        record = await read_operation(conn, tenant, id_)
+    return Doubt(record, row.since, row.now, row.recover_at, AttemptId(row.attempt_id))
+
+
+async def count_in_doubt(engine: Engine) -> int:
+    """Count what stands unknown, of all tenants."""
+    async with engine.database.transaction() as conn:
+        return await card_records.count_in_doubt(conn)
+
+
+async def known_tenants(engine: Engine) -> list[TenantId]:
+    """List the tenants of this installation."""
+    async with engine.database.transaction() as conn:
+        return await tenants.known(conn)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,11 +33,8 @@ from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.leases import Keeper
 from executor.engine.model_call import ask_model
-from executor.engine.ports import (
-    MailPort,
-    ModelPort,
-    ToolCall,
-)
+from executor.engine.ports import ModelPort, ToolCall
+from executor.engine.providers import Providers
 from executor.engine.run_record import Record, RunKey, read_run_record, version_read
 from executor.engine.tool_results import proposal_result
 from executor.engine.tools import (
@@ -58,7 +55,7 @@ class Crew:
     """What the driver works with beside the engine."""
 
     model: ModelPort
-    mail: MailPort
+    providers: Providers
     emails: ClosureEmails
 
 
@@ -133,7 +130,7 @@ async def _answer(
                 proposal.status, proposal.number, proposal.reason, proposal.detail
             )
         else:
-            answer = await _new_call(engine, key, record, call)
+            answer = await _new_call(engine, crew, key, record, call)
             if isinstance(answer, Asked):
                 asked.append(answer)
                 continue
@@ -141,18 +138,21 @@ async def _answer(
         await _record_result(engine, key, keeper, call, next_step, result)
         next_step += 1
     if asked:
-        await accept(engine, crew.mail, crew.emails, key, keeper.epoch, asked, next_step)
+        await accept(engine, crew.providers, crew.emails, key, keeper.epoch, asked, next_step)
         return _WENT_ON
     return await _wait(engine, key, keeper) if pending else _WENT_ON
 
 
 async def _new_call(
-    engine: Engine, key: RunKey, record: Record, call: RecordedCall
+    engine: Engine, crew: Crew, key: RunKey, record: Record, call: RecordedCall
 ) -> Asked | JsonObject:
     """Run a read, or turn an effect into a proposal; whatever is wrong is the model's answer."""
     if call.name in READ_TOOLS:
         return await run_read_tool(
-            engine.database, key[0], ToolCall(call.id, call.name, call.arguments)
+            engine.database,
+            key[0],
+            ToolCall(call.id, call.name, call.arguments),
+            outside=crew.providers.desk,
         )
     if call.name not in EFFECT_TOOLS:
         return unknown_tool()

@@ -6,13 +6,14 @@ approvals, cards, journal heads.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from executor.domain import approval, identity, operation, run
 from executor.domain.ids import PrincipalId, RunId, TenantId
 from executor.domain.journal import Chain
 from executor.domain.operation import IN_DOUBT, OperationStatus
+from executor.domain.payloads import JsonObject
 from executor.domain.policy import Permission
 from executor.domain.run import ENDED, RunStatus
 from executor.domain.transition import Machine, NoChange, Reason, Refused, Transition
@@ -148,10 +149,11 @@ async def move_run(
     chain: Chain,
     *,
     summary: str | None = None,
+    wants_card: bool = True,
 ) -> None:
     """Apply one transition of a locked run; an ended run wants its card."""
     ended = transition.target in ENDED
-    if ended:
+    if ended and wants_card:
         await cards.want(conn, [(row.tenant_id, row.id, SubjectKind.RUN)], chain.now)
     entry = chain.move(Machine.RUN, row.tenant_id, row.id, row.id, row.seq, transition, actor)
     await runs.move(
@@ -192,10 +194,13 @@ async def end_unopened(
     endings: Sequence[tuple[operations.OperationRow, approval.Approval | None, operation.Event]],
     actor: str,
     chain: Chain,
+    *,
+    told: Mapping[OperationKey, JsonObject] | None = None,
 ) -> None:
     """End operations that were never opened, together with what is left of their approvals.
 
-    The operations and approvals are locked, and so are the heads in ``chain``.
+    The operations and approvals are locked, and so are the heads in ``chain``. ``told`` is what the
+    journal alone keeps of an ending, by operation.
     """
     moves: list[operations.OperationMove] = []
     approval_moves: list[approvals.ApprovalMove] = []
@@ -210,8 +215,9 @@ async def end_unopened(
                 approval_moves.append(
                     approval_move(row, consent, ended.approval, ended.transition, actor, chain)
                 )
+        kept = replace(decision, detail={**decision.detail, **(told or {}).get(row.key, {})})
         entry = chain.move(
-            Machine.OPERATION, row.tenant_id, row.run_id, row.id, row.seq, decision, actor
+            Machine.OPERATION, row.tenant_id, row.run_id, row.id, row.seq, kept, actor
         )
         moves.append(operations.OperationMove(row, decision, entry, ended_at=chain.now))
     await cards.want(
@@ -248,34 +254,50 @@ def approval_move(
 async def expire(engine: Engine, keys: Sequence[OperationKey]) -> int:
     """End operations whose time to decide, or to use, is over; returns how many.
 
-    Opens its own transaction. What somebody opened or decided meanwhile is left as it is.
+    Approvals of repeats end as well: their time is over, or the doubt that they are about. Opens
+    its own transaction. What somebody opened or decided meanwhile is left as it is.
     """
     async with engine.committing(Commit.EXPIRE) as conn:
         rows = await operations.lock(conn, keys)
         consents = await approvals.lock(conn, list(rows))
+        repeats = await approvals.repeats_under_way(conn, list(rows))
         chain = await lock_cards_and_chain(conn, list(rows.values()))
         endings, unused = [], []
         for key, row in rows.items():
+            if row.status not in operation.UNOPENED:
+                if key in repeats and (ended := _unused_repeat(row, repeats[key], chain)):
+                    unused.append(ended)
+                continue
             consent = consents.get(key)
             if consent is None:
                 continue
             passed = approval.decide(consent, approval.TimePassed(), now=chain.now)
-            if not isinstance(passed, approval.Moved) or passed.transition is None:
-                continue
-            if row.status in operation.UNOPENED:
+            if isinstance(passed, approval.Moved) and passed.transition is not None:
                 granted = consent.status is approval.ApprovalStatus.GRANTED
                 reason = Reason.TIME_TO_USE_OVER if granted else Reason.EXPIRED
                 endings.append((row, consent, operation.TimeRanOut(reason)))
-            else:
-                # It let something be sent once more, and was not needed or not used in time.
-                unused.append(
-                    approval_move(row, consent, passed.approval, passed.transition, "clock", chain)
-                )
         await end_unopened(conn, endings, "clock", chain)
         await approvals.move(conn, unused)
+        await cards.want(
+            conn,
+            [(m.tenant_id, m.before.operation_id, SubjectKind.OPERATION) for m in unused],
+            chain.now,
+        )
         await journal.advance(conn, chain)
     engine.ring(Kind.CARDS)
     return len(endings) + len(unused)
+
+
+def _unused_repeat(
+    row: operations.OperationRow, repeat: approval.Approval, chain: Chain
+) -> approvals.ApprovalMove | None:
+    """End what would let something be tried once more, where nothing comes of it any more."""
+    decided = approval.decide(repeat, approval.TimePassed(), now=chain.now)
+    if not isinstance(decided, approval.Moved) and row.status not in IN_DOUBT:
+        decided = approval.decide(repeat, approval.OperationEnded(withdrawn=False), now=chain.now)
+    if not isinstance(decided, approval.Moved) or decided.transition is None:
+        return None
+    return approval_move(row, repeat, decided.approval, decided.transition, "clock", chain)
 
 
 async def stop_for_time(engine: Engine, key: RunKey) -> None:

@@ -42,6 +42,7 @@ class Commit(StrEnum):
     SETTLE = "settle"
     EXPIRE = "expire"
     WAKE = "wake"
+    COMPENSATE = "compensate"
     CANCEL = "cancel"
     END_RUN = "end_run"
 

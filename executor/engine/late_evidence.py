@@ -6,6 +6,8 @@ holds the lease: this is a report like any other. A bounce or a complaint comes 
 it is a note and never a failure of the send. Events about effects that are not known here are kept
 as long as a provider keeps its own and matched when they are.
 
+What people had begun to approve in the meantime, to have it sent again, ends with the doubt.
+
 Locks: late evidence, operations, effects and attempts, cards, journal heads.
 """
 
@@ -24,6 +26,7 @@ from executor.engine import endings
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.group import together_or_apart
+from executor.engine.repeat_approval import end_overtaken, repeats_of
 from executor.engine.report import Report, State, fold
 from executor.store import cards, effects, journal, late_evidence, operations
 from executor.store.cards import SubjectKind
@@ -46,6 +49,8 @@ _FELL_THROUGH = frozenset(
         DeliveryKind.SUPPRESSED,
     }
 )
+_SHOWN = _FELL_THROUGH | {DeliveryKind.DELIVERED}
+"""What the card tells of a mail that is known to be accepted."""
 
 
 class Recorded(StrEnum):
@@ -134,8 +139,8 @@ def _is_about(item: LateEvidence, effect: NamedEffect | None) -> bool:
 
 
 def _is_news(item: LateEvidence, effect: NamedEffect) -> bool:
-    """Say whether the record may change; ``applied`` has no way out and needs no lock."""
-    return item.kind in _FELL_THROUGH or effect.status is not EffectStatus.APPLIED
+    """Say whether the record or its card may change; ``applied`` has no way out."""
+    return item.kind in _SHOWN or effect.status is not EffectStatus.APPLIED
 
 
 async def _tell(
@@ -150,6 +155,7 @@ async def _tell(
     parts = await effects.of_operations(conn, list(rows))
     state = State(rows, parts, await effects.attempts_of(conn, list(rows)))
     chain = await endings.lock_cards_and_chain(conn, list(rows.values()))
+    repeats = await repeats_of(conn, engine, chain, list(rows))
     for item in items:
         key = named[item.effect].operation
         attempt = _in_doubt(item, state.tries[key])
@@ -159,6 +165,7 @@ async def _tell(
             await fold(conn, engine, report, state, chain)
         if item.kind in _FELL_THROUGH:
             await _note(conn, item, state.rows[key], chain)
+    await end_overtaken(repeats, state, "webhook")
     await cards.want(conn, [(t, id_, SubjectKind.OPERATION) for t, id_ in rows], chain.now)
     await journal.advance(conn, chain)
 

@@ -21,6 +21,9 @@ from executor.store.operations import OperationKey
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+LAST_COMMIT_SECONDS = 0.5
+"""Work whose own last commit gave the lease up gets as long to return from it."""
+
 Renew = Callable[[], Awaitable[bool]]
 
 
@@ -66,6 +69,9 @@ class Keeper:
                     return task.result()
                 held = await self._beat()
                 if not held and abandon:
+                    done, _ = await asyncio.wait({task}, timeout=LAST_COMMIT_SECONDS)
+                    if done:
+                        return task.result()
                     raise StaleEpoch(self._lease.epoch, self._lease.epoch + 1)
         finally:
             if not task.done():

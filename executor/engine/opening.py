@@ -1,46 +1,67 @@
 """T4: the point of no return. Everything is checked again under locks; then, in the same commit,
-the ticket is closed, the approval is consumed, and the first external attempt is recorded.
+transactional parts are applied, the approval is consumed, and the first external attempt is
+recorded.
 
 What commits before it (a cancel, a revocation, a new version, an expiry, a policy change) prevents
 the effect; what commits after it is told "already sending". Later effects and retries are opened
 here too, with the checks that still make sense for them: our own close has moved the version, and
-the approval is consumed by this operation. Locks: policies, runs, tickets, operations, approvals,
-effects and attempts, cards, journal heads; then the time is read.
+the approval is consumed by this operation. An outside ticket was looked at right before; where that
+look is too old, or the desk did not tell, nothing is decided. Locks: policies, runs, tickets,
+operations, approvals, effects and attempts, cards, journal heads; then the time is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import timedelta
 
-from executor.domain import approval, effect, operation
-from executor.domain.approval import Approval, ApprovalStatus, Vote
-from executor.domain.effect import Attempt, AttemptStatus, EffectKind, EffectStatus
-from executor.domain.ids import AttemptId, PrincipalId, TenantId
-from executor.domain.journal import Chain
+from executor.domain import operation
+from executor.domain.approval import ApprovalStatus
+from executor.domain.effect import (
+    Attempt,
+    AttemptStatus,
+    Capability,
+    EffectKind,
+    EffectStatus,
+    statuses_that_tell,
+)
 from executor.domain.operation import OperationStatus
-from executor.domain.transition import Machine, Reason, Refused, Transition
-from executor.engine import endings, revalidation
+from executor.domain.payloads import JsonObject, JsonValue
+from executor.domain.ticket import BUILTIN_DESK
+from executor.domain.transition import Reason, Refused, Transition
+from executor.engine import revalidation
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
-from executor.engine.ports import MailPort
-from executor.engine.recovery_plan import declared, repeat_objection
-from executor.engine.revalidation import World
-from executor.store import approvals, cards, desk, effects, episodes, journal, operations, tenants
-from executor.store.cards import SubjectKind
-from executor.store.connection import Connection
+from executor.engine.opening_plan import Plan
+from executor.engine.outside_target import learnt_stamp
+from executor.engine.providers import Providers
+from executor.engine.recovery_plan import repeat_objection
+from executor.engine.revalidation import Check, CheckName
+from executor.engine.sighting import Sight
+from executor.store import effects, operations
 from executor.store.operations import OperationKey, OperationRow
 from executor.store.wakeups import Kind
+
+LONGEST_DESK_WAIT = timedelta(minutes=5)
+"""The longest wait between two looks at a ticket whose desk does not tell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An operation that a worker holds; ``trusted_until`` is on the host's boot-time clock."""
+    """An operation that a worker holds."""
 
     key: OperationKey
     owner: str
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A claimed operation, and what was seen of its ticket if that is at an outside desk."""
+
+    claim: Claim
+    sight: Sight | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +81,12 @@ class NotOpened:
 
 @dataclass(frozen=True, slots=True)
 class PutOff:
-    """Nothing was decided: somebody's identity has to be looked at first."""
+    """Nothing was decided: somebody's identity has to be looked at first, or a ticket.
+
+    ``wait`` is how long to leave it; ``None``: as long as an identity takes.
+    """
+
+    wait: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,24 +97,8 @@ class LostLease:
 OpenResult = Opened | NotOpened | PutOff | LostLease
 
 
-@dataclass(slots=True)
-class _Plan:
-    """What one transaction will write."""
-
-    closings: list[desk.Closing] = field(default_factory=list)
-    closes: list[tuple[episodes.TicketKey, int]] = field(default_factory=list)
-    effect_moves: list[effects.EffectMove] = field(default_factory=list)
-    attempts: list[effects.NewAttempt] = field(default_factory=list)
-    recoveries: list[effects.RecoveryPlan] = field(default_factory=list)
-    approval_moves: list[approvals.ApprovalMove] = field(default_factory=list)
-    operation_moves: list[operations.OperationMove] = field(default_factory=list)
-    stale: list[tuple[OperationRow, Approval | None, operation.Event]] = field(default_factory=list)
-    touched: list[OperationRow] = field(default_factory=list)
-    looks: list[tuple[TenantId, PrincipalId]] = field(default_factory=list)
-
-
 async def open_attempts(
-    engine: Engine, mail: MailPort, claims: Sequence[Claim]
+    engine: Engine, providers: Providers, ready: Sequence[Ready]
 ) -> list[OpenResult]:
     """Open the next attempt of each claimed operation, or end it with the reason; one commit.
 
@@ -96,10 +106,10 @@ async def open_attempts(
     ``CommitUnknown``: then ``read_back`` tells what may be called.
     """
     async with engine.committing(Commit.OPEN) as conn:
-        world = await revalidation.lock_world(conn, [claim.key for claim in claims])
-        plan = _Plan()
-        results = [_decide(engine, mail, claim, world, plan) for claim in claims]
-        await _apply(conn, plan, world)
+        sights = {r.claim.key: r.sight for r in ready if r.sight is not None}
+        plan = Plan(await revalidation.lock_world(conn, [r.claim.key for r in ready], sights))
+        results = [_decide(engine, providers, item, plan) for item in ready]
+        await plan.apply(conn)
     engine.ring(Kind.CARDS)
     if plan.looks:
         engine.ring(Kind.IDENTITIES)
@@ -121,7 +131,8 @@ async def read_back(engine: Engine, claim: Claim) -> OpenResult:
     return PutOff()
 
 
-def _decide(engine: Engine, mail: MailPort, claim: Claim, world: World, plan: _Plan) -> OpenResult:
+def _decide(engine: Engine, providers: Providers, ready: Ready, plan: Plan) -> OpenResult:
+    claim, world = ready.claim, plan.world
     row = world.rows.get(claim.key)
     if row is None or (row.lease_owner, row.lease_epoch) != (claim.owner, claim.epoch):
         return LostLease()
@@ -129,22 +140,26 @@ def _decide(engine: Engine, mail: MailPort, claim: Claim, world: World, plan: _P
     if not first and row.status is not OperationStatus.EXECUTING:
         return NotOpened()
     part = _next_part(world.parts[claim.key])
-    if not first and part is None:
+    if part is None:
         return NotOpened()
-    refused = revalidation.objection(mail, row, world, first=first)
-    if part is not None and part.status is EffectStatus.UNKNOWN:
-        tries = [t for t in world.tries[row.key] if t.attempt.effect_id == part.id]
-        refused, asked = repeat_objection(engine, mail, tries, refused, world.chain.now)
-        plan.recoveries += asked
+    refused = _objection(engine, providers, row, part, plan, first=first)
     if refused is not None and refused.reason is Reason.IDENTITY_UNKNOWN:
         plan.looks += [(row.tenant_id, who) for who in revalidation.whom_to_look_at(refused)]
         return PutOff()
+    if refused is None and row.desk != BUILTIN_DESK:
+        put_off = _unseen(engine, row, ready.sight, plan, first=first)
+        if isinstance(put_off, PutOff):
+            return put_off
+        refused = put_off
+    if ready.sight is not None:
+        plan.seen += ready.sight.seen_by(row.tenant_id)
+    plan.desk_has_told(row)
     if refused is not None:
-        return _refuse(row, refused, world, plan, first=first)
+        return _refuse(row, refused, plan, first=first)
+    _keep_learnt_stamp(row, ready.sight, plan)
     if first:
-        return _open_first(engine, mail, claim, row, world, plan)
-    assert part is not None
-    return _open_later(engine, mail, claim, row, part, world, plan)
+        return _open_first(engine, providers, claim, row, plan)
+    return _open_later(engine, providers, claim, row, part, plan)
 
 
 def _next_part(parts: Sequence[effects.EffectRow]) -> effects.EffectRow | None:
@@ -158,11 +173,57 @@ def _next_part(parts: Sequence[effects.EffectRow]) -> effects.EffectRow | None:
     return None
 
 
-def _refuse(
-    row: OperationRow, refused: Refused, world: World, plan: _Plan, *, first: bool
-) -> NotOpened:
+def _objection(
+    engine: Engine,
+    providers: Providers,
+    row: OperationRow,
+    part: effects.EffectRow,
+    plan: Plan,
+    *,
+    first: bool,
+) -> Refused | None:
+    """Make every check, keep them for the journal, and return why nothing may be opened."""
+    world = plan.world
+    made = revalidation.checks(providers, row, world, first=first)
+    refused = revalidation.first_refusal(made)
+    if part.status is EffectStatus.UNKNOWN:
+        tries = [t for t in world.tries[row.key] if t.attempt.effect_id == part.id]
+        again, asked = repeat_objection(engine, providers, part, tries, refused, world.chain.now)
+        plan.recoveries += asked
+        if refused is None or again is not refused:
+            made = (*made, Check(CheckName.REPEAT, again))
+        refused = again
+    plan.checks[row.key] = revalidation.told(made)
+    return refused
+
+
+def _unseen(
+    engine: Engine, row: OperationRow, sight: Sight | None, plan: Plan, *, first: bool
+) -> PutOff | Refused | None:
+    """Put off what cannot be decided because the ticket was not seen; ``None``: it was.
+
+    The first opening waits until its time to use is over, which ends it; a later one for as long,
+    counted from the first.
+    """
+    now = plan.world.chain.now
+    if sight is not None and sight.is_usable(now):
+        return None
+    if sight is None or sight.problem is None:
+        # It took too long to come here. The next look is as good as any.
+        return PutOff(timedelta(seconds=engine.durations.retry_seconds))
+    consent = plan.world.consents[row.key]
+    if not first and row.opened_at is not None and now >= row.opened_at + consent.use_within:
+        return Refused(Reason.DESK_UNAVAILABLE, {"problem": sight.problem})
+    since = row.desk_silent_since or now
+    plan.wait_for_desk(row, since, sight.problem)
+    # As long again as it has been waited for already: the waits double by themselves.
+    wait = max(timedelta(seconds=engine.durations.retry_seconds), now - since)
+    return PutOff(max(min(wait, LONGEST_DESK_WAIT), sight.retry_after or timedelta(0)))
+
+
+def _refuse(row: OperationRow, refused: Refused, plan: Plan, *, first: bool) -> NotOpened:
     """End the operation: stale where nothing was done, else with the truth about its parts."""
-    chain = world.chain
+    world = plan.world
     if first:
         event: operation.Event = (
             operation.TimeRanOut(refused.reason)
@@ -171,238 +232,96 @@ def _refuse(
         )
         plan.stale.append((row, world.consents.get(row.key), event))
         return NotOpened(refused)
-    _void_unused(row, world.consents.get(row.key), plan, chain)
-    statuses = []
-    for part in world.parts[row.key]:
-        if part.status is EffectStatus.PLANNED:
-            skipped = Transition(part.status, EffectStatus.SKIPPED, "not_opened", refused.reason)
-            plan.effect_moves.append(_effect_move(row, part, skipped, chain))
-            continue
-        statuses.append(part.status)
-    detail = {**row.detail, "not_opened": refused.reason.value}
-    decision = operation.decide(row.status, operation.EffectsMoved(statuses, detail=detail))
+    plan.void_unused(row, world.consents.get(row.key))
+    parts = world.parts[row.key]
+    # What is still unknown may turn out to be done, and then the rest has its turn.
+    in_doubt = any(part.status is EffectStatus.UNKNOWN for part in parts)
+    kinds: list[tuple[EffectKind, EffectStatus]] = []
+    for part in parts:
+        status = part.status
+        if status is EffectStatus.PLANNED and not in_doubt:
+            skipped = Transition(status, EffectStatus.SKIPPED, "not_opened", refused.reason)
+            plan.move_effect(row, part, skipped)
+            status = EffectStatus.SKIPPED
+        kinds.append((part.kind, status))
+    detail: dict[str, JsonValue] = {
+        **row.detail,
+        **refused.detail,
+        "not_opened": refused.reason.value,
+    }
+    event = operation.EffectsMoved(statuses_that_tell(kinds), detail=detail)
+    decision = operation.decide(row.status, event)
     if isinstance(decision, Transition):
         ended = Transition(decision.source, decision.target, decision.event, refused.reason, detail)
         unknown = decision.target is OperationStatus.UNKNOWN
-        _move(row, ended, plan, chain, ended_at=None if unknown else chain.now)
+        plan.move(row, ended, ended_at=None if unknown else world.chain.now)
     return NotOpened(refused)
 
 
-def _void_unused(row: OperationRow, consent: Approval | None, plan: _Plan, chain: Chain) -> None:
-    """End an approval of a repeat that is not opened; one that was consumed stays as it is."""
-    if consent is None:
+def _keep_learnt_stamp(row: OperationRow, sight: Sight | None, plan: Plan) -> None:
+    """Keep the version that our close made, where its answer did not tell and a reading did."""
+    if sight is None or row.closed_stamp is not None:
         return
-    void = approval.decide(consent, approval.OperationEnded(withdrawn=False), now=chain.now)
-    if isinstance(void, approval.Moved) and void.transition is not None:
-        plan.approval_moves.append(
-            endings.approval_move(row, consent, void.approval, void.transition, "executor", chain)
-        )
+    stamp = learnt_stamp(sight, plan.world.parts[row.key])
+    if stamp is not None:
+        plan.closed_stamps.append((row.key, stamp))
+        plan.closes.append(((row.tenant_id, row.desk, row.ticket_id), stamp))
 
 
 def _open_first(
-    engine: Engine,
-    mail: MailPort,
-    claim: Claim,
-    row: OperationRow,
-    world: World,
-    plan: _Plan,
+    engine: Engine, providers: Providers, claim: Claim, row: OperationRow, plan: Plan
 ) -> OpenResult:
-    """Consume the approval, close the ticket, and record the first external attempt."""
-    chain, consent = world.chain, world.consents[row.key]
-    _consume(claim, row, consent, plan, chain)
+    """Consume the approval, apply what is transactional, and record the first attempt."""
+    consent = plan.world.consents[row.key]
+    plan.consume(row, consent, claim.owner)
     opened: OpenResult = NotOpened()
-    for part in world.parts[row.key]:
-        if part.kind is EffectKind.TICKET_CLOSE:
-            plan.closings.append(
-                desk.Closing(
-                    row.tenant_id,
-                    row.ticket_id,
-                    row.ticket_version,
-                    _approvers(consent),
-                    f"Closed by Signoff, op_{row.number}, digest {row.digest.hex()[:16]}.",
-                    row.id,
-                )
-            )
-            closed = Transition(part.status, EffectStatus.APPLIED, "applied")
-            plan.effect_moves.append(_effect_move(row, part, closed, chain))
-            new_version = row.ticket_version + 1
-            plan.closes.append(((row.tenant_id, row.desk, row.ticket_id), new_version))
-        else:
-            opened = _dispatch(engine, mail, claim, row, part, world, plan)
+    closed_version = None
+    for part in plan.world.parts[row.key]:
+        if part.capability is not Capability.TRANSACTIONAL:
+            opened = _dispatch(engine, providers, claim, row, part, plan)
             break
+        closed_version = plan.apply_part(row, part, consent)
     decision = operation.decide(row.status, operation.Opened())
     assert isinstance(decision, Transition)
-    _move(
+    plan.move(
         row,
         decision,
-        plan,
-        chain,
         keeps_lease=True,
-        opened_at=chain.now,
-        closed_version=row.ticket_version + 1,
+        opened_at=plan.world.chain.now,
+        closed_version=closed_version,
     )
+    if isinstance(opened, NotOpened):
+        plan.finish(row)
     return opened
-
-
-def _consume(claim: Claim, row: OperationRow, consent: Approval, plan: _Plan, chain: Chain) -> None:
-    """Use up the approval under which this opening happens; the checks have let it."""
-    used = approval.decide(consent, approval.Used(), now=chain.now)
-    assert isinstance(used, approval.Moved)
-    assert used.transition is not None
-    plan.approval_moves.append(
-        endings.approval_move(row, consent, used.approval, used.transition, claim.owner, chain)
-    )
 
 
 def _open_later(
     engine: Engine,
-    mail: MailPort,
+    providers: Providers,
     claim: Claim,
     row: OperationRow,
     part: effects.EffectRow,
-    world: World,
-    plan: _Plan,
+    plan: Plan,
 ) -> OpenResult:
     plan.touched.append(row)
-    consent = world.consents[row.key]
+    consent = plan.world.consents[row.key]
     if consent.status is ApprovalStatus.GRANTED:
-        _consume(claim, row, consent, plan, world.chain)
-    return _dispatch(engine, mail, claim, row, part, world, plan)
+        plan.consume(row, consent, claim.owner)
+    told = plan.checks[row.key]
+    return _dispatch(engine, providers, claim, row, part, plan, told=told)
 
 
 def _dispatch(
     engine: Engine,
-    mail: MailPort,
+    providers: Providers,
     claim: Claim,
     row: OperationRow,
     part: effects.EffectRow,
-    world: World,
-    plan: _Plan,
-) -> Opened:
-    """Record an attempt, with the moment after which nothing of it can still arrive."""
-    chain, terms = world.chain, declared(engine, mail)
-    deadline = chain.now + timedelta(seconds=engine.durations.first_byte_seconds)
-    conclude = chain.now + terms.margin
-    number = 1 + sum(1 for t in world.tries[row.key] if t.attempt.effect_id == part.id)
-    attempt = Attempt(
-        AttemptId(engine.mint()),
-        part.id,
-        number,
-        AttemptStatus.DISPATCHED,
-        mail.capability,
-        chain.now,
-        deadline,
-        conclude,
-        terms=terms.terms,
-    )
-    born = chain.birth(
-        Machine.ATTEMPT,
-        row.tenant_id,
-        row.run_id,
-        attempt.id,
-        AttemptStatus.DISPATCHED,
-        claim.owner,
-        {
-            "effect": str(part.id),
-            "number": number,
-            "epoch": claim.epoch,
-            "capability": mail.capability.value,
-            "payload_sha256": part.payload_digest.hex(),
-        },
-    )
-    plan.attempts.append(
-        effects.NewAttempt(
-            row.tenant_id,
-            row.id,
-            attempt,
-            claim.epoch,
-            mail.provider,
-            part.idempotency_key,
-            part.payload_digest,
-            born,
-        )
-    )
-    others = [t.attempt.status for t in world.tries[row.key] if t.attempt.effect_id == part.id]
-    moved = effect.decide_effect(part.status, [*others, AttemptStatus.DISPATCHED])
-    assert isinstance(moved, Transition)
-    plan.effect_moves.append(_effect_move(row, part, moved, chain, first_attempt_at=chain.now))
-    return Opened(attempt, part)
-
-
-def _effect_move(
-    row: OperationRow,
-    part: effects.EffectRow,
-    transition: Transition[EffectStatus],
-    chain: Chain,
-    first_attempt_at: datetime | None = None,
-) -> effects.EffectMove:
-    entry = chain.move(
-        Machine.EFFECT,
-        row.tenant_id,
-        row.run_id,
-        part.id,
-        part.seq,
-        transition,
-        row.lease_owner or "executor",
-    )
-    return effects.EffectMove(part, transition, entry, first_attempt_at)
-
-
-def _move(
-    row: OperationRow,
-    transition: Transition[OperationStatus],
-    plan: _Plan,
-    chain: Chain,
+    plan: Plan,
     *,
-    keeps_lease: bool = False,
-    opened_at: datetime | None = None,
-    ended_at: datetime | None = None,
-    closed_version: int | None = None,
-) -> None:
-    entry = chain.move(
-        Machine.OPERATION,
-        row.tenant_id,
-        row.run_id,
-        row.id,
-        row.seq,
-        transition,
-        row.lease_owner or "executor",
-    )
-    plan.operation_moves.append(
-        operations.OperationMove(
-            row,
-            transition,
-            entry,
-            keeps_lease=keeps_lease,
-            opened_at=opened_at,
-            ended_at=ended_at,
-            closed_version=closed_version,
-        )
-    )
-    plan.touched.append(row)
-
-
-def _approvers(consent: Approval) -> str:
-    return ", ".join(who for who, vote in consent.votes if vote is Vote.APPROVE)
-
-
-async def _apply(conn: Connection, plan: _Plan, world: World) -> None:
-    """Write the plan; the tickets' versions are checked once more by the statement that closes."""
-    chain = world.chain
-    await tenants.want_identities(conn, plan.looks, chain.now)
-    versions = await desk.close_tickets(conn, plan.closings, chain.now)
-    for closing, version in zip(plan.closings, versions, strict=True):
-        assert version == closing.version + 1, "the ticket is locked and its version was compared"
-    await episodes.record_closes(conn, plan.closes)
-    await endings.end_unopened(conn, plan.stale, "executor", chain)
-    await approvals.move(conn, plan.approval_moves)
-    await effects.move(conn, plan.effect_moves)
-    await effects.open_attempts(conn, plan.attempts, chain.now)
-    await effects.plan_recoveries(conn, plan.recoveries)
-    await operations.move(conn, plan.operation_moves)
-    await cards.want(
-        conn,
-        [(row.tenant_id, row.id, SubjectKind.OPERATION) for row in plan.touched],
-        chain.now,
-    )
-    await journal.advance(conn, chain)
+    told: JsonObject | None = None,
+) -> Opened:
+    account = providers.account_for(part.kind)
+    assert account is not None, "the check of the provider has let it"
+    attempt = plan.dispatch(engine, account, row, part, claim.owner, claim.epoch, told=told)
+    return Opened(attempt, part)

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from executor.domain.declaration import Declaration
 from executor.domain.effect import Capability, Outcome
 from executor.domain.email import EmailContent
 from executor.domain.payloads import JsonObject
@@ -59,16 +60,16 @@ class MailPort(Protocol):
         """Name of the provider and account, as it stands in intents, e.g. ``smtp:127.0.0.1:25``."""
 
     @property
+    def declaration(self) -> Declaration:
+        """What can be promised of this account; all that is told of it comes from here."""
+
+    @property
     def capability(self) -> Capability:
-        """What an attempt whose answer was lost lets us conclude."""
+        """What an attempt whose answer was lost lets us conclude, as it is declared."""
 
     @property
     def longest_request_seconds(self) -> float:
         """Upper bound of one ``send``, which it enforces itself."""
-
-    @property
-    def promise(self) -> str:
-        """One sentence for the card: what this provider lets us promise."""
 
     def freeze(self, content: EmailContent, reference: str) -> bytes:
         """Make the request body (for SMTP the MIME message without ``Date``) that will be sent.
@@ -82,21 +83,8 @@ class MailPort(Protocol):
 
 
 @runtime_checkable
-class KeyedMail(MailPort, Protocol):
-    """A provider that drops repeats of a key for a window; its capability is ``keyed``."""
-
-    @property
-    def key_window_seconds(self) -> float:
-        """How long the provider remembers a key, counted from the first attempt."""
-
-
-@runtime_checkable
 class SearchableMail(MailPort, Protocol):
     """A provider that can be searched by our reference; its capability is ``lookup``."""
-
-    @property
-    def lookup_lag_seconds(self) -> float:
-        """How long an accepted mail may stay invisible to a search."""
 
     async def look_up(self, reference: str, since: datetime) -> Lookup:
         """Search once for the mail with ``reference`` that left at ``since`` or later."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from executor.domain.approval import ApprovalStatus, Vote
@@ -11,35 +13,45 @@ from executor.domain.effect import AttemptStatus, Capability, EffectKind, Effect
 from executor.domain.ids import (
     ApprovalId,
     AttemptId,
+    EffectId,
     OperationId,
     PrincipalId,
     RunId,
     TenantId,
+    desk_marker,
+    is_policy,
 )
+from executor.domain.intent import REOPEN_TICKET
 from executor.domain.operation import OperationStatus
+from executor.domain.payloads import JsonValue
 from executor.domain.run import RunStatus
-from executor.domain.ticket import Ticket
+from executor.domain.ticket import BUILTIN_DESK, Ticket, TicketChange
 from executor.domain.transition import Reason
 from executor.engine.card_record import (
     ApprovalRecord,
     AttemptRecord,
     CardRecord,
+    DeliveryRecord,
     DoubtRecord,
     EffectRecord,
     OperationRecord,
+    ReopeningRecord,
     RunRecord,
     TicketRecord,
+    UndoneRecord,
     VoteRecord,
     WordRecord,
 )
-from executor.engine.promises import promise
 from executor.engine.sending_again import Circumstances, objection_to_repeating
 from executor.engine.word import WORD_GIVEN, Said
 from executor.store import (
     approvals,
     card_records,
+    compensations,
     desk,
+    late_evidence,
     operations,
+    outside_tickets,
     proposals,
     runs,
     tenants,
@@ -68,7 +80,10 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
     key = (tenant, id_)
     asked = (await proposals.requesters_of(conn, [key])).get(key, [])
     votes = await approvals.votes_of(conn, tenant, ApprovalId(row.approval_id))
-    ticket = await desk.read_ticket(conn, tenant, row.ticket_id)
+    if row.desk == BUILTIN_DESK:
+        ticket = await desk.read_ticket(conn, tenant, row.ticket_id)
+    else:
+        ticket = await outside_tickets.read(conn, tenant, row.desk, row.ticket_id)
     tries = await card_records.attempts(conn, tenant, id_)
     parts = await card_records.effects(conn, tenant, id_)
     return OperationRecord(
@@ -85,9 +100,9 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
         digest=bytes(row.digest),
         content_revision=row.content_revision,
         policy_version=row.policy_version,
-        why=_why(row.quorum),
-        ticket=_ticket(row, intent["ticket"]["subject"], ticket),
-        email=next(e["email"] for e in intent["effects"] if "email" in e),
+        why=_why(row.kind, row.quorum, votes),
+        ticket=_ticket(row, intent["ticket"]["subject"], ticket, parts),
+        email=next((e["email"] for e in intent["effects"] if "email" in e), None),
         effects=_effects(parts, tries),
         words=await _words(conn, tenant, row, tries),
         doubt=await _doubt(conn, tenant, row, ticket, parts, tries),
@@ -95,10 +110,7 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
             ApprovalId(row.approval_id),
             ApprovalStatus(row.approval_status),
             row.quorum,
-            tuple(
-                VoteRecord(PrincipalId(v.principal), Vote(v.vote), v.note, v.decided_at)
-                for v in votes
-            ),
+            _votes(votes),
             row.decide_within_seconds,
             row.decide_by,
             row.use_by,
@@ -106,19 +118,54 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
         created_at=row.created_at,
         opened_at=row.opened_at,
         ended_at=row.ended_at,
+        desk_problem=row.desk_problem,
+        deliveries=await _deliveries(conn, tenant, id_),
+        undoes=_undone(intent),
+        reopening=await _reopening(conn, tenant, id_),
     )
 
 
-def _why(quorum: int) -> str:
+def _why(kind: str, quorum: int, votes: Sequence[AnyRow]) -> str:
+    if any(is_policy(PrincipalId(vote.principal)) for vote in votes):
+        return "The policy itself consents to opening a ticket again whose email was not sent."
     people = "one person" if quorum == 1 else f"{quorum} people"
+    if kind == REOPEN_TICKET:
+        return f"The policy asks {people} what becomes of a ticket whose email was not sent."
     return f"The policy asks {people} to approve everything that reaches a customer."
 
 
-def _ticket(row: AnyRow, subject: str, ticket: Ticket | None) -> TicketRecord:
+def _undone(intent: dict[str, Any]) -> UndoneRecord | None:
+    undone = intent.get("undoes")
+    if undone is None:
+        return None
+    mail, reason = undone["mail_not_sent"], undone["mail_not_sent"]["reason"]
+    return UndoneRecord(
+        undone["number"],
+        tuple(mail["to"]),
+        mail["subject"],
+        None if reason is None else Reason(reason),
+        next(part["note"] for part in intent["effects"] if "note" in part),
+    )
+
+
+async def _reopening(
+    conn: Connection, tenant: TenantId, id_: OperationId
+) -> ReopeningRecord | None:
+    row = await compensations.show_reopening(conn, tenant, id_)
+    if row is None:
+        return None
+    return ReopeningRecord(row.number, OperationStatus(row.status), row.decide_by)
+
+
+def _ticket(
+    row: AnyRow, subject: str, ticket: Ticket | None, parts: Sequence[AnyRow]
+) -> TicketRecord:
     changes = ticket.changes if ticket is not None else ()
     before = tuple(c for c in changes if c.version <= row.ticket_version)
     # What our own close changed is not a change that the reviewer has to be told of.
-    since = tuple(c for c in changes if c.version > row.ticket_version and c.version != _ours(row))
+    since = tuple(
+        c for c in changes if c.version > row.ticket_version and not _is_ours(c, row, parts)
+    )
     return TicketRecord(
         row.desk,
         row.ticket_id,
@@ -131,8 +178,11 @@ def _ticket(row: AnyRow, subject: str, ticket: Ticket | None) -> TicketRecord:
     )
 
 
-def _ours(row: AnyRow) -> int | None:
-    return int(row.ticket_version) + 1 if row.opened_at is not None else None
+def _is_ours(change: TicketChange, row: AnyRow, parts: Sequence[AnyRow]) -> bool:
+    """Tell our own change: an outside desk shows our marker with it."""
+    if row.desk == BUILTIN_DESK:
+        return row.opened_at is not None and change.version == row.ticket_version + 1
+    return any(desk_marker(EffectId(part.id)) in change.body for part in parts)
 
 
 async def _words(
@@ -150,6 +200,8 @@ async def _words(
             Said(note.detail["said"]),
             str(note.detail.get("note", "")),
             note.recorded_at,
+            EffectKind(note.detail["effect"]),
+            int(note.detail.get("still_needed", 0)),
         )
         for note in notes
     )
@@ -176,17 +228,71 @@ async def _doubt(
         policy=policy,
         requester=PrincipalId(row.requester),
         run=RunStatus(row.run_status),
+        desk=row.desk,
         ticket=ticket,
         ticket_id=row.ticket_id,
         closed_version=row.closed_version,
         already_done=any(status is OperationStatus.SUCCEEDED for *_, status in same_key),
     )
-    return DoubtRecord(AttemptId(newest.id), objection_to_repeating(circumstances) is None)
+    refused = objection_to_repeating(circumstances)
+    return DoubtRecord(
+        AttemptId(newest.id),
+        None if refused is None else refused.reason,
+        policy.approval.quorum,
+        await _repeat(conn, tenant, OperationId(row.id), newest.id),
+    )
+
+
+async def _repeat(
+    conn: Connection, tenant: TenantId, id_: OperationId, attempt: UUID
+) -> ApprovalRecord | None:
+    """Read what people have begun: an open approval of a repeat after this very attempt."""
+    row = await approvals.newest_repeat(conn, tenant, id_)
+    if row is None or row.repeats_attempt != attempt or row.status != ApprovalStatus.OPEN:
+        return None
+    return ApprovalRecord(
+        ApprovalId(row.id),
+        ApprovalStatus(row.status),
+        row.quorum,
+        _votes(await approvals.votes_of(conn, tenant, ApprovalId(row.id))),
+        row.decide_within_seconds,
+        row.decide_by,
+        row.use_by,
+    )
+
+
+def _votes(rows: Sequence[AnyRow]) -> tuple[VoteRecord, ...]:
+    return tuple(
+        VoteRecord(PrincipalId(v.principal), Vote(v.vote), v.note, v.decided_at) for v in rows
+    )
+
+
+async def _deliveries(
+    conn: Connection, tenant: TenantId, id_: OperationId
+) -> tuple[DeliveryRecord, ...]:
+    """Read what became of accepted mails, oldest first."""
+    notes = await late_evidence.read_delivery_notes(conn, tenant, id_)
+    return tuple(
+        DeliveryRecord(
+            note.kind,
+            note.happened_at,
+            _texts(note.evidence.get("recipients")),
+            str(note.evidence.get("bounce") or ""),
+        )
+        for note in notes
+    )
+
+
+def _texts(values: JsonValue) -> tuple[str, ...]:
+    return tuple(str(value) for value in values) if isinstance(values, list) else ()
 
 
 def _effects(parts: Sequence[AnyRow], attempts: Sequence[AnyRow]) -> tuple[EffectRecord, ...]:
     tries: dict[UUID, list[AttemptRecord]] = {}
+    first: dict[UUID, datetime] = {}
     for t in attempts:
+        window = t.key_window_seconds
+        since = first.setdefault(t.effect_id, t.opened_at)
         tries.setdefault(t.effect_id, []).append(
             AttemptRecord(
                 t.number,
@@ -195,6 +301,10 @@ def _effects(parts: Sequence[AnyRow], attempts: Sequence[AnyRow]) -> tuple[Effec
                 t.opened_at,
                 t.conclude_at,
                 t.reported_at,
+                Capability(t.capability),
+                t.lookups,
+                t.recover_at,
+                None if window is None else since + timedelta(seconds=window),
             )
         )
     return tuple(
@@ -203,7 +313,7 @@ def _effects(parts: Sequence[AnyRow], attempts: Sequence[AnyRow]) -> tuple[Effec
             EffectStatus(e.status),
             e.provider,
             Capability(e.capability),
-            promise(EffectKind(e.kind), Capability(e.capability)),
+            e.promise,
             tuple(tries.get(e.id, ())),
         )
         for e in parts

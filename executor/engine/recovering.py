@@ -2,9 +2,9 @@
 
 One commit decides, with every check for repeats under locks: an operation becomes ``executing``
 and due, so that a worker opens a new attempt under the same key; or a search is counted; or nothing
-is due any more and a person is asked. A search is one request outside any transaction; what it
-found is reported like any other fact. Killed anywhere, the next look finds the record as it is: a
-search that was recorded and not made is lost, never made twice. Locks: as ``opening``.
+is due any more and a person is asked. A search is made after that commit (see ``searching``).
+Killed anywhere, the next look finds the record as it is: a search that was recorded and not made is
+lost, never made twice. Locks: as ``opening``.
 """
 
 from __future__ import annotations
@@ -13,49 +13,31 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 
 from executor.domain import operation, recovery
-from executor.domain.effect import Capability, Outcome, OutcomeKind
+from executor.domain.effect import AttemptStatus
 from executor.domain.errors import ExecutorError
 from executor.domain.journal import JournalEntry
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonValue
 from executor.domain.recovery import Declared, LookUp, Recovery, SendAgain, Wait
 from executor.domain.transition import Machine, Reason, Transition
-from executor.engine import endings, revalidation
+from executor.engine import revalidation
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.group import together_or_apart
-from executor.engine.ports import Lookup, LookupKind, MailPort, SearchableMail
-from executor.engine.recovery_plan import declared, plans
-from executor.engine.report import Report, report
+from executor.engine.providers import Providers
+from executor.engine.recovery_plan import declared_for, plans
 from executor.engine.revalidation import World
+from executor.engine.searching import ACTOR, Search, search_all
 from executor.store import cards, effects, journal, operations
 from executor.store.cards import SubjectKind
-from executor.store.operations import OperationKey, OperationRow
+from executor.store.operations import OperationRow
 from executor.store.wakeups import Kind
 
 _log = logging.getLogger(__name__)
 
 AT_ONCE = 20
-SEARCHES_AT_ONCE = 4
-ACTOR = "recovery"
-
-
-@dataclass(frozen=True, slots=True)
-class Search:
-    """A search that is recorded and may be made once; ``number`` counts those of one attempt."""
-
-    row: effects.AttemptRow
-    reference: str
-    since: datetime
-    number: int
-
-    @property
-    def key(self) -> OperationKey:
-        """The operation that it is made for."""
-        return self.row.tenant_id, self.row.operation_id
 
 
 @dataclass(slots=True)
@@ -69,11 +51,11 @@ class _Step:
     touched: list[OperationRow] = field(default_factory=list)
 
 
-async def recover_until_cancelled(engine: Engine, mail: MailPort) -> None:
+async def recover_until_cancelled(engine: Engine, providers: Providers) -> None:
     """Recover every ``sweep_seconds``; searches make this slow, so it is no part of the sweep."""
     while True:
         try:
-            await recover_due(engine, mail)
+            await recover_due(engine, providers)
         except ExecutorError as error:
             _log.warning("a recovery was left for the next look: %s", error)
         except Exception:
@@ -81,7 +63,7 @@ async def recover_until_cancelled(engine: Engine, mail: MailPort) -> None:
         await asyncio.sleep(engine.durations.sweep_seconds)
 
 
-async def recover_due(engine: Engine, mail: MailPort) -> int:
+async def recover_due(engine: Engine, providers: Providers) -> int:
     """Take the next step for every unknown effect that is due; return how many were.
 
     Opens its own transactions. Raises ``CommitUnknown``: nothing was done that was not recorded.
@@ -93,7 +75,7 @@ async def recover_due(engine: Engine, mail: MailPort) -> int:
     searches: list[Search] = []
 
     async def step(some: Sequence[effects.AttemptRow]) -> None:
-        searches.extend(await _record(engine, mail, some))
+        searches.extend(await _record(engine, providers, some))
 
     try:
         await together_or_apart(step, due)
@@ -101,13 +83,12 @@ async def recover_due(engine: Engine, mail: MailPort) -> int:
         engine.ring(Kind.CARDS)
         engine.ring(Kind.WORK)
     if searches:
-        assert isinstance(mail, SearchableMail)
-        await _search_all(engine, mail, searches)
+        await search_all(engine, providers, searches)
     return len(due)
 
 
 async def _record(
-    engine: Engine, mail: MailPort, due: Sequence[effects.AttemptRow]
+    engine: Engine, providers: Providers, due: Sequence[effects.AttemptRow]
 ) -> list[Search]:
     """Decide and record the next steps in one commit; return the searches to be made."""
     step = _Step()
@@ -115,7 +96,7 @@ async def _record(
         keys = list(dict.fromkeys((d.tenant_id, d.operation_id) for d in due))
         world = await revalidation.lock_world(conn, keys)
         for item in due:
-            _decide(engine, mail, item, world, step)
+            _decide(engine, providers, item, world, step)
         await effects.plan_recoveries(conn, step.plans)
         await journal.write_notes(conn, step.notes)
         await operations.move(conn, step.moves)
@@ -126,7 +107,7 @@ async def _record(
 
 
 def _decide(
-    engine: Engine, mail: MailPort, item: effects.AttemptRow, world: World, step: _Step
+    engine: Engine, providers: Providers, item: effects.AttemptRow, world: World, step: _Step
 ) -> None:
     """Decide about one due attempt as it stands now that everything is locked."""
     row = world.rows.get((item.tenant_id, item.operation_id))
@@ -138,16 +119,17 @@ def _decide(
     if found.recover_at is None or found.recover_at > now:
         return
     step.touched.append(row)
-    terms = _declared_for(engine, mail, found)
+    part = next(p for p in world.parts[row.key] if p.id == found.attempt.effect_id)
+    terms = declared_for(engine, providers, part, found.provider)
     decision = recovery.recover(
         [t.attempt for t in tries],
         terms,
-        may_send=_may_send(mail, row, world),
+        may_send=_may_send(providers, row, world),
         now=now,
         not_before=found.recover_at,
     )
     if isinstance(decision, LookUp):
-        _begin_search(row, found, tries, terms, world, step)
+        _begin_search(row, part, found, tries, terms, world, step)
         return
     if isinstance(decision, SendAgain):
         moved = operation.decide(row.status, operation.Recovers())
@@ -163,24 +145,17 @@ def _decide(
     step.plans += plans(tries, decision, now)
 
 
-def _declared_for(engine: Engine, mail: MailPort, found: effects.AttemptRow) -> Declared:
-    """Say what holds now; another account can neither drop the repeat nor find the mail."""
-    terms = declared(engine, mail)
-    if mail.provider != found.provider:
-        return replace(terms, capability=Capability.OPAQUE)
-    return terms
-
-
-def _may_send(mail: MailPort, row: OperationRow, world: World) -> bool:
+def _may_send(providers: Providers, row: OperationRow, world: World) -> bool:
     """Say whether a repeat could be opened; whom to look at first is seen at the opening."""
     if row.status is not OperationStatus.UNKNOWN:
         return False
-    refused = revalidation.objection(mail, row, world, first=False)
+    refused = revalidation.objection(providers, row, world, first=False)
     return refused is None or refused.reason is Reason.IDENTITY_UNKNOWN
 
 
 def _begin_search(
     row: OperationRow,
+    part: effects.EffectRow,
     found: effects.AttemptRow,
     tries: Sequence[effects.AttemptRow],
     terms: Declared,
@@ -201,10 +176,8 @@ def _begin_search(
     until = following.until if isinstance(following, Wait) else now + terms.margin
     step.plans += plans(after, Wait(until), now)
     _note(row, found, "looking_up", {"number": number}, world, step)
-    part = next(p for p in world.parts[row.key] if p.id == found.attempt.effect_id)
-    step.searches.append(
-        Search(begun, part.id.hex, part.first_attempt_at or found.attempt.opened_at, number)
-    )
+    doubtful = tuple(t for t in after if t.attempt.status is AttemptStatus.UNKNOWN)
+    step.searches.append(Search(begun, part, doubtful, number))
 
 
 def _note(
@@ -229,67 +202,3 @@ def _spelled(decision: Recovery) -> dict[str, JsonValue]:
             return {"next": "a person is asked", "why": why.value}
         case recovery.Settled() | SendAgain() | LookUp():
             return {"next": "nothing"}
-
-
-async def _search_all(engine: Engine, mail: SearchableMail, searches: Sequence[Search]) -> None:
-    """Make recorded searches, a few at once; one that fails stops no other."""
-    room = asyncio.Semaphore(SEARCHES_AT_ONCE)
-
-    async def one(search: Search) -> None:
-        async with room:
-            try:
-                await _search(engine, mail, search)
-            except ExecutorError as error:
-                _log.warning("a search of %s was lost: %s", search.row.attempt.id, error)
-            except Exception:
-                _log.exception("a search of %s failed", search.row.attempt.id)
-
-    await asyncio.gather(*(one(search) for search in searches))
-
-
-async def _search(engine: Engine, mail: SearchableMail, search: Search) -> None:
-    """Ask once and record the answer; only a found mail proves anything."""
-    answer = await mail.look_up(search.reference, search.since)
-    if answer.kind is LookupKind.FOUND:
-        outcome = Outcome(OutcomeKind.APPLIED, {**answer.evidence, "search": _told(search, answer)})
-        await report(
-            engine,
-            [Report(search.key, search.row.attempt.id, outcome, ACTOR)],
-            Commit.RECORD_SEARCH,
-        )
-        return
-    await _keep(engine, search, answer)
-
-
-def _told(search: Search, answer: Lookup) -> str:
-    return f"{answer.kind.value} ({search.number} of {recovery.MOST_LOOKUPS})"
-
-
-async def _keep(engine: Engine, search: Search, answer: Lookup) -> None:
-    """Keep what a search said that proves nothing; the next one is planned already."""
-    async with engine.committing(Commit.RECORD_SEARCH) as conn:
-        rows = await operations.lock(conn, [search.key])
-        tries = (await effects.attempts_of(conn, [search.key]))[search.key]
-        row = rows[search.key]
-        chain = await endings.lock_cards_and_chain(conn, [row])
-        detail: dict[str, JsonValue] = {
-            "number": search.number,
-            "kind": answer.kind.value,
-            "evidence": answer.evidence,
-        }
-        note = chain.note(
-            row.tenant_id, row.run_id, search.row.attempt.id, "looked_up", ACTOR, detail
-        )
-        await journal.write_notes(conn, [note])
-        found = next(t for t in tries if t.attempt.id == search.row.attempt.id)
-        # Whoever settled it meanwhile, or planned something else, is not overruled.
-        if found.recover_at is not None:
-            later = chain.now + (answer.retry_after or timedelta(0))
-            evidence = {**found.attempt.evidence, "search": _told(search, answer)}
-            plan = effects.RecoveryPlan(
-                found, max(found.recover_at, later), found.attempt.lookups, evidence
-            )
-            await effects.plan_recoveries(conn, [plan])
-        await cards.want(conn, [(row.tenant_id, row.id, SubjectKind.OPERATION)], chain.now)
-        await journal.advance(conn, chain)
-    engine.ring(Kind.CARDS)

@@ -7,6 +7,7 @@ most once. Where no machine can go on, nothing is due and the evidence says why.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from executor.domain.effect import AttemptStatus, Capability, Terms
@@ -22,24 +23,33 @@ from executor.domain.recovery import (
 )
 from executor.domain.transition import Reason, Refused
 from executor.engine.engine import Engine
-from executor.engine.ports import KeyedMail, MailPort, SearchableMail
+from executor.engine.providers import Account, Providers
 from executor.store import effects
 
 
-def declared(engine: Engine, mail: MailPort) -> Declared:
+def declared(engine: Engine, account: Account) -> Declared:
     """Return what this provider account allows now, as it is recorded with each new attempt."""
-    terms = Terms()
-    if mail.capability is Capability.KEYED and isinstance(mail, KeyedMail):
-        terms = Terms(key_window=timedelta(seconds=mail.key_window_seconds))
-    elif mail.capability is Capability.LOOKUP and isinstance(mail, SearchableMail):
-        terms = Terms(lookup_lag=timedelta(seconds=mail.lookup_lag_seconds))
     durations = engine.durations
     margin = timedelta(
         seconds=durations.first_byte_seconds
-        + mail.longest_request_seconds
+        + account.longest_request_seconds
         + durations.clock_allowance_seconds
     )
-    return Declared(mail.capability, terms, margin)
+    return Declared(account.declaration.capability, account.declaration.terms, margin)
+
+
+def declared_for(
+    engine: Engine, providers: Providers, part: effects.EffectRow, provider: str
+) -> Declared:
+    """Return what holds now for an attempt that was made at ``provider``.
+
+    Another account can neither drop the repeat nor find what was done, and neither can none.
+    """
+    account = providers.account_for(part.kind)
+    if account is None:
+        return Declared(Capability.OPAQUE, Terms(), timedelta(0))
+    terms = declared(engine, account)
+    return terms if account.name == provider else replace(terms, capability=Capability.OPAQUE)
 
 
 def plans(
@@ -69,7 +79,8 @@ def plans(
 
 def repeat_objection(
     engine: Engine,
-    mail: MailPort,
+    providers: Providers,
+    part: effects.EffectRow,
     tries: Sequence[effects.AttemptRow],
     refused: Refused | None,
     now: datetime,
@@ -82,7 +93,7 @@ def repeat_objection(
     waits = refused is not None and refused.reason is Reason.IDENTITY_UNKNOWN
     decision = recover(
         [t.attempt for t in tries],
-        declared(engine, mail),
+        declared_for(engine, providers, part, part.provider),
         may_send=refused is None or waits,
         now=now,
         not_before=now,

@@ -3,7 +3,8 @@
 Fencing stops a stale worker from starting anything; it never stops anyone from reporting a fact.
 The effect follows from all its attempts, the operation from all its effects, in the same commit. A
 retry is not made here: an operation that may try again becomes due, and ``opening`` checks the
-world first. Locks: operations, approvals, effects, attempts, cards, journal heads.
+world first. An outside close that was made is kept in the same commit, with its version. Locks: our
+counts of outside tickets' closings, operations, effects, attempts, cards, journal heads.
 """
 
 from __future__ import annotations
@@ -14,17 +15,29 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from executor.domain import effect, operation, recovery
-from executor.domain.effect import AttemptStatus, EffectStatus, Outcome, OutcomeKind
+from executor.domain.effect import (
+    AttemptStatus,
+    Capability,
+    EffectKind,
+    EffectStatus,
+    Outcome,
+    OutcomeKind,
+    statuses_that_tell,
+)
+from executor.domain.finding import Finding
 from executor.domain.ids import AttemptId
 from executor.domain.journal import Chain
 from executor.domain.operation import OperationStatus
-from executor.domain.payloads import JsonValue
+from executor.domain.payloads import JsonObject, JsonValue
+from executor.domain.stamp import stamp_from
 from executor.domain.transition import Machine, Reason, Transition
 from executor.engine import endings
+from executor.engine.alarm import tell_contradiction, tell_doubts
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.recovery_plan import plans
-from executor.store import cards, effects, journal, operations
+from executor.engine.tool_results import NOTE_LEFT
+from executor.store import cards, effects, episodes, journal, operations
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey, OperationRow
@@ -68,6 +81,7 @@ async def report(
     """
     async with engine.committing(commit) as conn:
         state = await _lock(conn, reports)
+        before = {key: row.status for key, row in state.rows.items()}
         chain = await endings.lock_cards_and_chain(conn, list(state.rows.values()))
         for item in reports:
             await fold(conn, engine, item, state, chain)
@@ -77,11 +91,15 @@ async def report(
         await journal.advance(conn, chain)
     engine.ring(Kind.CARDS)
     engine.ring(Kind.WORK)
+    tell_doubts(before, state.rows, state.parts)
     return [state.rows[item.key].status if item.key in state.rows else None for item in reports]
 
 
 async def _lock(conn: Connection, reports: Sequence[Report]) -> State:
-    rows = await operations.lock(conn, {item.key for item in reports})
+    keys = {item.key for item in reports}
+    # As in T1, our own count of a ticket's closings comes before the operations about it.
+    await episodes.lock(conn, episodes.outside(await operations.peek(conn, keys)))
+    rows = await operations.lock(conn, keys)
     parts = await effects.of_operations(conn, list(rows))
     return State(rows, parts, await effects.attempts_of(conn, list(rows)))
 
@@ -141,15 +159,24 @@ async def _follow(
         )
         await effects.move(conn, [effects.EffectMove(part, moved, entry)])
         parts[parts.index(part)] = replace(part, status=moved.target, seq=part.seq + 1)
+        if moved.target is EffectStatus.APPLIED:
+            tell_contradiction(row, part)
+            row = await _keep_close(conn, item, row, part, state)
     await _plan_recovery(conn, item, [t for t in tries if t.attempt.effect_id == part.id], chain)
-    again_at = _retry_at(engine, item, row, statuses, chain) or (
-        chain.now if _has_next(parts) else None
-    )
+    again_at = _retry_at(engine, item, row, statuses, chain)
+    if again_at is None and _has_next(parts):
+        again_at = chain.now
+    if again_at is not None and row.status is OperationStatus.UNKNOWN:
+        # What was in doubt is done, and the next part has its turn.
+        await _move(
+            conn, row, operation.decide(row.status, operation.Recovers()), item, state, chain
+        )
+        return
     detail: dict[str, JsonValue] = {**row.detail, "outcome": dict(item.outcome.evidence)}
     event = operation.EffectsMoved(
-        [p.status for p in parts],
+        statuses_that_tell((p.kind, p.status) for p in parts),
         will_continue=again_at is not None or item.goes_on,
-        detail=detail,
+        detail={**detail, **_left_behind(parts)},
     )
     decision = operation.decide(row.status, event)
     if isinstance(decision, Transition):
@@ -158,6 +185,34 @@ async def _follow(
         await operations.hand_back(
             conn, row.key, owner=row.lease_owner, epoch=row.lease_epoch, due_at=again_at
         )
+
+
+async def _keep_close(
+    conn: Connection, item: Report, row: OperationRow, part: effects.EffectRow, state: State
+) -> OperationRow:
+    """Keep that an outside ticket was closed, and the version that it has since, if it was told.
+
+    Where it was not, the version that the close was made at stands in for it: a ticket that is open
+    again is later than that, too.
+    """
+    if part.kind is not EffectKind.TICKET_CLOSE or part.capability is Capability.TRANSACTIONAL:
+        return row
+    stamp = stamp_from(item.outcome.evidence.get("stamp"))
+    closed = stamp or row.ticket_stamp
+    if closed is not None:
+        ticket = (row.tenant_id, row.desk, row.ticket_id)
+        await episodes.record_closes(conn, [(ticket, closed)])
+    if stamp is None:
+        return row
+    await operations.record_closed(conn, [(row.key, stamp)])
+    state.rows[row.key] = replace(row, closed_stamp=stamp)
+    return state.rows[row.key]
+
+
+def _left_behind(parts: Sequence[effects.EffectRow]) -> JsonObject:
+    """Say that a note stands on the ticket although nothing else was done, where that is so."""
+    applied = {p.kind for p in parts if p.status is EffectStatus.APPLIED}
+    return {NOTE_LEFT: True} if applied == {EffectKind.TICKET_NOTE} else {}
 
 
 async def _plan_recovery(
@@ -208,20 +263,65 @@ async def _end(
     chain: Chain,
 ) -> None:
     """Move the operation to what its effects say; only ``unknown`` is not an end."""
-    unknown = decision.target is OperationStatus.UNKNOWN
     reason = {
         OperationStatus.UNKNOWN: Reason.OUTCOME_LOST,
-        OperationStatus.FAILED: item.reason,
-        OperationStatus.PARTIAL: item.reason,
+        OperationStatus.FAILED: _why(item),
+        OperationStatus.PARTIAL: _why(item),
     }.get(decision.target)
-    told = replace(decision, reason=reason)
+    if decision.target is not OperationStatus.UNKNOWN:
+        await _skip_the_rest(conn, row, item, state, chain)
+    await _move(conn, row, replace(decision, reason=reason), item, state, chain)
+
+
+def _why(item: Report) -> Reason:
+    """Name why nothing was done: a provider that has refused because of a change says so."""
+    moved = item.outcome.evidence.get("finding") == Finding.MOVED
+    return Reason.VERSION_CHANGED if moved else item.reason
+
+
+async def _skip_the_rest(
+    conn: Connection, row: OperationRow, item: Report, state: State, chain: Chain
+) -> None:
+    """Skip the parts that had not had their turn when one before them came to nothing."""
+    parts, moves = state.parts[row.key], []
+    for place, part in enumerate(parts):
+        if part.status is EffectStatus.PLANNED:
+            skipped = Transition(part.status, EffectStatus.SKIPPED, "not_opened")
+            entry = chain.move(
+                Machine.EFFECT, row.tenant_id, row.run_id, part.id, part.seq, skipped, item.actor
+            )
+            moves.append(effects.EffectMove(part, skipped, entry))
+            parts[place] = replace(part, status=skipped.target, seq=part.seq + 1)
+    await effects.move(conn, moves)
+
+
+async def _move(
+    conn: Connection,
+    row: OperationRow,
+    decision: operation.Decision,
+    item: Report,
+    state: State,
+    chain: Chain,
+) -> None:
+    """Move the operation, which ends its lease; what goes on is due now."""
+    assert isinstance(decision, Transition)
     entry = chain.move(
-        Machine.OPERATION, row.tenant_id, row.run_id, row.id, row.seq, told, item.actor
+        Machine.OPERATION, row.tenant_id, row.run_id, row.id, row.seq, decision, item.actor
     )
+    goes_on = decision.target is OperationStatus.EXECUTING
+    ended = decision.target not in operation.IN_DOUBT
     await operations.move(
         conn,
-        [operations.OperationMove(row, told, entry, ended_at=None if unknown else chain.now)],
+        [
+            operations.OperationMove(
+                row,
+                decision,
+                entry,
+                due_at=chain.now if goes_on else None,
+                ended_at=chain.now if ended else None,
+            )
+        ],
     )
     state.rows[row.key] = replace(
-        row, status=told.target, seq=row.seq + 1, lease_owner=None, detail=told.detail
+        row, status=decision.target, seq=row.seq + 1, lease_owner=None, detail=decision.detail
     )

@@ -1,36 +1,84 @@
 """Revalidation: what must still be true at the opening, read under locks and decided purely.
 
-Called by ``opening`` inside its transaction, after every lock is held and the time was read. The
-first objection is the reason that a person reads.
+Called by ``opening`` inside its transaction, after every lock is held and the time was read. Every
+check has a name and is made, so that the journal can tell what each of them found; the first that
+refuses is the reason that a person reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
 from executor.domain import approval, identity
 from executor.domain.approval import Approval, ApprovalStatus, Vote
-from executor.domain.effect import EffectKind
+from executor.domain.effect import Capability
 from executor.domain.identity import Identity
-from executor.domain.ids import PrincipalId, RunId, TenantId
+from executor.domain.ids import PrincipalId, RunId, TenantId, is_policy
+from executor.domain.intent import CLOSE_TICKET, REOPEN_TICKET
 from executor.domain.journal import Chain
 from executor.domain.operation import OperationStatus
+from executor.domain.payloads import JsonObject
 from executor.domain.policy import Permission, Policy
 from executor.domain.run import RunStatus
-from executor.domain.ticket import Ticket, TicketStatus
+from executor.domain.ticket import BUILTIN_DESK, Ticket, TicketStatus
 from executor.domain.transition import Reason, Refused
 from executor.engine import endings
-from executor.engine.ports import MailPort
-from executor.store import approvals, desk, effects, operations, proposals, runs, tenants
+from executor.engine.desk_port import TicketDesk
+from executor.engine.outside_target import outside_objection
+from executor.engine.providers import Providers
+from executor.engine.sighting import Sight
+from executor.store import (
+    approvals,
+    desk,
+    effects,
+    episodes,
+    operations,
+    proposals,
+    runs,
+    tenants,
+)
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey, OperationRow
 
 
+class CheckName(StrEnum):
+    """What an opening checks, in the order in which it counts.
+
+    Each has a sentence for people in ``bot/check_text.py``.
+    """
+
+    RULES = "rules"
+    RUN = "run"
+    CONTENT = "content"
+    APPROVAL = "approval"
+    REQUESTER = "requester"
+    APPROVERS = "approvers"
+    IDENTITIES = "identities"
+    TICKET = "ticket"
+    ONCE = "once"
+    UNDOES = "undoes"
+    PROVIDER = "provider"
+    REPEAT = "repeat"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What one check has found; ``refused`` is why nothing may be opened, or ``None``."""
+
+    name: CheckName
+    refused: Refused | None
+
+
 @dataclass(slots=True)
 class World:
-    """What revalidation reads, all under locks."""
+    """What revalidation reads, all under locks.
+
+    ``sights`` are what was seen of outside tickets before; one that is too old is not among them.
+    ``closings`` are what reopenings would undo, by the reopening.
+    """
 
     policies: dict[TenantId, Policy]
     runs: dict[tuple[TenantId, RunId], runs.RunRow]
@@ -42,24 +90,38 @@ class World:
     asked: dict[OperationKey, list[tuple[PrincipalId, bool]]]
     people: dict[tuple[TenantId, PrincipalId], Identity]
     succeeded: set[tuple[TenantId, str]]
+    closings: dict[OperationKey, OperationRow]
     chain: Chain
+    sights: Mapping[OperationKey, Sight] = field(default_factory=dict)
 
 
-async def lock_world(conn: Connection, keys: Sequence[OperationKey]) -> World:
-    """Take every lock in order. The runs and tickets are named by rows that never change them."""
+async def lock_world(
+    conn: Connection,
+    keys: Sequence[OperationKey],
+    sights: Mapping[OperationKey, Sight] | None = None,
+) -> World:
+    """Take every lock in order. The runs and tickets are named by rows that never change them.
+
+    Where a ticket is outside, our own count of its closings is locked in its place.
+    """
     tenants_of = {tenant for tenant, _ in keys}
     policies = await tenants.share_policies(conn, tenants_of)
     names = await operations.peek(conn, keys)
     run_rows = await runs.lock(conn, {(n.tenant_id, n.run_id) for n in names})
     tickets: dict[tuple[TenantId, str], Ticket] = {}
     for tenant in sorted(tenants_of):
-        wanted = [n.ticket_id for n in names if n.tenant_id == tenant]
+        wanted = [n.ticket_id for n in names if n.tenant_id == tenant and n.desk == BUILTIN_DESK]
         locked = await desk.lock_tickets(conn, tenant, wanted)
         tickets |= {(tenant, id_): ticket for id_, ticket in locked.items()}
+    await episodes.lock(conn, episodes.outside(names))
     # Beside what is to open, whatever shares its intent key: a late receipt must not prove an
     # earlier one applied between this look at it and our COMMIT.
     same_key = await operations.of_keys(conn, [(n.tenant_id, n.intent_key) for n in names])
-    related = await operations.lock(conn, [*keys, *((t, id_) for t, id_, *_ in same_key)])
+    # A reopening needs its closing to stay as it is just as much.
+    closings = [(n.tenant_id, n.compensates) for n in names if n.compensates is not None]
+    related = await operations.lock(
+        conn, [*keys, *((t, id_) for t, id_, *_ in same_key), *closings]
+    )
     rows = {key: related[key] for key in keys if key in related}
     consents = await approvals.lock(conn, list(rows))
     parts = await effects.of_operations(conn, list(rows))
@@ -91,38 +153,85 @@ async def lock_world(conn: Connection, keys: Sequence[OperationKey]) -> World:
         asked,
         people,
         succeeded,
+        {
+            key: related[row.tenant_id, row.compensates]
+            for key, row in rows.items()
+            if row.compensates is not None
+        },
         chain,
+        {key: seen for key, seen in (sights or {}).items() if seen.is_usable(chain.now)},
     )
 
 
-def objection(mail: MailPort, row: OperationRow, world: World, *, first: bool) -> Refused | None:
+def checks(
+    providers: Providers, row: OperationRow, world: World, *, first: bool
+) -> tuple[Check, ...]:
+    """Make every check of an opening of ``row``; ``first`` tells its first from later ones.
+
+    An outside ticket that was not seen raises no objection here: who opens asks for a sight of it.
+
+    Without rules or an approval there is nothing that the others could be made against.
+    """
+    policy = world.policies.get(row.tenant_id)
+    consent = world.consents.get(row.key)
+    if policy is None or consent is None:
+        return (Check(CheckName.RULES, Refused(Reason.POLICY_CHANGED)),)
+    run = world.runs.get((row.tenant_id, row.run_id))
+    counted = _counted_voters(policy, row, consent, world)
+    done = (row.tenant_id, row.intent_key) in world.succeeded
+    return (
+        Check(CheckName.RULES, None),
+        Check(CheckName.RUN, run_objection(None if run is None else run.status, first=first)),
+        Check(CheckName.CONTENT, _content_objection(row, consent)),
+        Check(CheckName.APPROVAL, _consent_objection(consent, world.chain.now, first=first)),
+        Check(CheckName.REQUESTER, _requester_objection(policy, row)),
+        Check(CheckName.APPROVERS, _quorum_objection(policy, consent, counted)),
+        Check(CheckName.IDENTITIES, _identity_objection(policy, row, counted, world)),
+        Check(CheckName.TICKET, _ticket_objection(row, world, first=first)),
+        Check(CheckName.ONCE, Refused(Reason.ALREADY_DONE) if done else None),
+        *_undoing(row, world),
+        Check(CheckName.PROVIDER, _provider_objection(providers, policy, row, world, first=first)),
+    )
+
+
+def _undoing(row: OperationRow, world: World) -> tuple[Check, ...]:
+    """A reopening undoes a closing that is still done in part; nothing else undoes anything."""
+    if row.kind != REOPEN_TICKET:
+        return ()
+    closing = world.closings[row.key]
+    if closing.status is OperationStatus.PARTIAL:
+        return (Check(CheckName.UNDOES, None),)
+    detail: JsonObject = {"operation": closing.number, "status": closing.status.value}
+    return (Check(CheckName.UNDOES, Refused(Reason.NOTHING_TO_UNDO, detail)),)
+
+
+def first_refusal(made: Sequence[Check]) -> Refused | None:
+    """Return what the first check that refuses says; nothing is opened then."""
+    return next((check.refused for check in made if check.refused is not None), None)
+
+
+def objection(
+    providers: Providers, row: OperationRow, world: World, *, first: bool
+) -> Refused | None:
     """Say why ``row`` may not open now, or ``None``; ``first`` tells its first opening from later
     ones.
 
     ``IDENTITY_UNKNOWN`` means: look at the people named in ``who`` and ask again.
     """
-    policy = world.policies.get(row.tenant_id)
-    consent = world.consents.get(row.key)
-    if policy is None or consent is None:
-        return Refused(Reason.POLICY_CHANGED)
-    run = world.runs.get((row.tenant_id, row.run_id))
-    return (
-        run_objection(None if run is None else run.status, first=first)
-        or _consent_objection(row, consent, world.chain.now, first=first)
-        or _authority_objection(policy, row, consent, world)
-        or target_objection(
-            world.tickets.get((row.tenant_id, row.ticket_id)),
-            row.ticket_id,
-            row.ticket_version if first else row.closed_version,
-            first=first,
-        )
-        or (
-            Refused(Reason.ALREADY_DONE)
-            if (row.tenant_id, row.intent_key) in world.succeeded
-            else None
-        )
-        or _provider_objection(mail, row, world)
-    )
+    return first_refusal(checks(providers, row, world, first=first))
+
+
+def told(made: Sequence[Check]) -> JsonObject:
+    """Spell checks for the journal, such as ``{"checks": {"run": "held", "ticket": "…"}}``.
+
+    A check that refuses is spelled as its reason's code.
+    """
+    return {
+        "checks": {
+            check.name.value: "held" if check.refused is None else check.refused.reason.value
+            for check in made
+        }
+    }
 
 
 def run_objection(status: RunStatus | None, *, first: bool) -> Refused | None:
@@ -137,11 +246,14 @@ def run_objection(status: RunStatus | None, *, first: bool) -> Refused | None:
     return None
 
 
-def _consent_objection(
-    row: OperationRow, consent: Approval, now: datetime, *, first: bool
-) -> Refused | None:
+def _content_objection(row: OperationRow, consent: Approval) -> Refused | None:
+    """What was approved must be, byte for byte, what would be sent."""
     if consent.digest != row.digest or consent.content_revision != row.content_revision:
         return Refused(Reason.DIGEST_MISMATCH)
+    return None
+
+
+def _consent_objection(consent: Approval, now: datetime, *, first: bool) -> Refused | None:
     if first:
         used = approval.decide(consent, approval.Used(), now=now)
         return used if isinstance(used, Refused) else None
@@ -154,27 +266,48 @@ def _consent_objection(
     return None
 
 
-def _authority_objection(
-    policy: Policy, row: OperationRow, consent: Approval, world: World
-) -> Refused | None:
-    """Everybody whose word this rests on must still be allowed to give it, and be who they were.
-
-    Votes count under the policy that is active now: stricter rules bind at the opening.
-    """
-    voters = [who for who, vote in consent.votes if vote is Vote.APPROVE]
-    requesters = {who for who, _ in world.asked.get(row.key, [])}
+def _requester_objection(policy: Policy, row: OperationRow) -> Refused | None:
     forbidden = policy.objection(row.requester, Permission.REQUEST)
-    if forbidden is not None:
-        return Refused(forbidden.reason, {**forbidden.detail, "who": row.requester})
-    counted = [
+    if forbidden is None:
+        return None
+    return Refused(forbidden.reason, {**forbidden.detail, "who": row.requester})
+
+
+def _counted_voters(
+    policy: Policy, row: OperationRow, consent: Approval, world: World
+) -> list[PrincipalId]:
+    """Name the voters that count under the policy that is active now, which may be stricter."""
+    requesters = {who for who, _ in world.asked.get(row.key, [])}
+    return [
         who
-        for who in voters
-        if policy.objection(who, Permission.APPROVE) is None and who not in requesters
+        for who, vote in consent.votes
+        if vote is Vote.APPROVE
+        and policy.objection(who, Permission.APPROVE) is None
+        and who not in requesters
     ]
+
+
+def _quorum_objection(
+    policy: Policy, consent: Approval, counted: Sequence[PrincipalId]
+) -> Refused | None:
+    by_policy = [who for who, _ in consent.votes if is_policy(who)]
+    if by_policy:
+        # The policy consented in place of people: it still does, or nobody has.
+        lapsed = not any(who in counted for who in by_policy)
+        return Refused(Reason.POLICY_CHANGED) if lapsed else None
     if len(counted) < max(policy.approval.quorum, consent.quorum):
         return Refused(Reason.NOT_PERMITTED, {"missing": Permission.APPROVE.value})
+    return None
+
+
+def _identity_objection(
+    policy: Policy, row: OperationRow, counted: Sequence[PrincipalId], world: World
+) -> Refused | None:
+    """Everybody whose word this rests on must be who they were, by what is known of them now."""
     unknown: list[str] = []
     for who in (row.requester, *counted):
+        if is_policy(who):
+            continue
         seen = world.people.get((row.tenant_id, who))
         problem = identity.objection(seen, policy.slack.team, now=world.chain.now)
         if problem is not None and problem.reason is not Reason.IDENTITY_UNKNOWN:
@@ -184,25 +317,61 @@ def _authority_objection(
     return Refused(Reason.IDENTITY_UNKNOWN, {"who": unknown}) if unknown else None
 
 
+def _ticket_objection(row: OperationRow, world: World, *, first: bool) -> Refused | None:
+    if row.desk == BUILTIN_DESK:
+        wanted = row.ticket_version if first else row.closed_version
+        ticket = world.tickets.get((row.tenant_id, row.ticket_id))
+        before = TicketStatus.CLOSED if row.kind == REOPEN_TICKET else TicketStatus.OPEN
+        return target_objection(ticket, row.ticket_id, wanted, first=first, before=before)
+    sight = world.sights.get(row.key)
+    if sight is None:
+        return None
+    parts, tries = world.parts[row.key], world.tries[row.key]
+    return outside_objection(row, sight, parts, tries, first=first)
+
+
 def target_objection(
-    ticket: Ticket | None, ticket_id: str, wanted: int | None, *, first: bool
+    ticket: Ticket | None,
+    ticket_id: str,
+    wanted: int | None,
+    *,
+    first: bool,
+    before: TicketStatus = TicketStatus.OPEN,
 ) -> Refused | None:
-    """The ticket must stand where it was approved or, later, where our own close has left it."""
+    """The ticket must stand where it was approved or, later, where our own close has left it.
+
+    ``before`` is what it has to be when the first part is opened.
+    """
     if ticket is None:
         return Refused(Reason.TICKET_UNKNOWN, {"ticket": ticket_id})
-    if ticket.version != wanted or (first and ticket.status is TicketStatus.CLOSED):
+    if ticket.version != wanted or (first and ticket.status is not before):
         return Refused(Reason.VERSION_CHANGED, {"approved": wanted, "version": ticket.version})
     return None
 
 
-def _provider_objection(mail: MailPort, row: OperationRow, world: World) -> Refused | None:
-    """The mail must leave through the account that was approved."""
+def _provider_objection(
+    providers: Providers, policy: Policy, row: OperationRow, world: World, *, first: bool
+) -> Refused | None:
+    """Everything must leave through the account that was approved; the built-in desk needs none."""
     for part in world.parts[row.key]:
-        if part.kind is EffectKind.EMAIL_SEND and part.provider != mail.provider:
-            return Refused(
-                Reason.PROVIDER_CHANGED, {"approved": part.provider, "configured": mail.provider}
-            )
+        if part.capability is Capability.TRANSACTIONAL:
+            continue
+        account = providers.account_for(part.kind)
+        name = None if account is None else account.name
+        if part.provider != name:
+            return Refused(Reason.PROVIDER_CHANGED, {"approved": part.provider, "configured": name})
+    if first and row.desk != BUILTIN_DESK and row.kind == CLOSE_TICKET:
+        return notification_objection(policy, providers.desk)
     return None
+
+
+def notification_objection(policy: Policy, outside: TicketDesk | None) -> Refused | None:
+    """One closure email, and not the desk's own beside it, unless the policy says so."""
+    if outside is None or not outside.notifies_on_close:
+        return None
+    if policy.tickets.allow_desk_notification:
+        return None
+    return Refused(Reason.DESK_NOTIFIES, {"desk": outside.name})
 
 
 def whom_to_look_at(refused: Refused) -> list[PrincipalId]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from executor.domain.ids import RunId, TenantId
 from executor.domain.policy import Policy
 from executor.domain.replay import RecordedCall, RecordedTurn
+from executor.domain.stamp import DeskVersion, stamp_from
 from executor.engine.engine import Engine
 from executor.engine.tools import READ_TICKET
 from executor.store import proposals, runs, tenants
@@ -71,7 +72,7 @@ def _turns(steps: Sequence[runs.Step]) -> tuple[RecordedTurn, ...]:
     return tuple(turns)
 
 
-def version_read(record: Record, step: int, ticket_id: str) -> int | None:
+def version_read(record: Record, step: int, ticket_id: str) -> DeskVersion | None:
     """Return the version of the ticket that the model had been shown when it made reply ``step``.
 
     A read in that same reply does not count, also not after a crash in between.
@@ -81,5 +82,6 @@ def version_read(record: Record, step: int, ticket_id: str) -> int | None:
             result = call.result or {}
             if call.name == READ_TICKET and result.get("id") == ticket_id:
                 version = result.get("version")
-                return version if isinstance(version, int) else None
+                counted = version if isinstance(version, int) else None
+                return stamp_from(result.get("stamp")) or counted
     return None

@@ -1,7 +1,8 @@
 """Whether something may be sent once more at a person's word: what the opening of a repeat asks.
 
 Asked when a card is drawn, so that the button is there only while it would count, and again under
-locks when it is clicked; the opening asks all of it once more. Pure.
+locks when it is clicked; the opening asks all of it once more. How many people have to say so is
+another matter: see ``repeat_approval``. Pure.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from executor.domain.ids import PrincipalId
 from executor.domain.policy import Permission, Policy
 from executor.domain.run import RunStatus
-from executor.domain.ticket import Ticket
+from executor.domain.ticket import BUILTIN_DESK, Ticket
 from executor.domain.transition import Reason, Refused
 from executor.engine.revalidation import run_objection, target_objection
 
@@ -21,12 +22,14 @@ class Circumstances:
     """What the answer rests on, as it is now.
 
     ``closed_version`` is the version that our own close has produced. ``already_done`` says that
-    another operation of the same intent has succeeded.
+    another operation of the same intent has succeeded. An outside ticket is looked at when the
+    repeat is opened, and not before.
     """
 
     policy: Policy
     requester: PrincipalId
     run: RunStatus | None
+    desk: str
     ticket: Ticket | None
     ticket_id: str
     closed_version: int | None
@@ -35,11 +38,15 @@ class Circumstances:
 
 def objection_to_repeating(now: Circumstances) -> Refused | None:
     """Say why nobody may have it sent again, or ``None``; who asks is not looked at here."""
-    if now.policy.approval.quorum > 1:
-        return Refused(Reason.REPEAT_NEEDS_MORE_PEOPLE)
     return (
         run_objection(now.run, first=False)
         or now.policy.objection(now.requester, Permission.REQUEST)
-        or target_objection(now.ticket, now.ticket_id, now.closed_version, first=False)
+        or _target_objection(now)
         or (Refused(Reason.ALREADY_DONE) if now.already_done else None)
     )
+
+
+def _target_objection(now: Circumstances) -> Refused | None:
+    if now.desk != BUILTIN_DESK:
+        return None
+    return target_objection(now.ticket, now.ticket_id, now.closed_version, first=False)

@@ -2,8 +2,9 @@
 
 It was sent, it was not, it was not and shall be sent again, or it is left as it is. A word is
 recorded as the evidence of the attempt and folded as a report is, so that a proof that comes later
-still wins over it. *Send again* is an approval of its own, of the same digest; the repeat is opened
-by a worker, with every check that a repeat has to pass. A word never voids a reservation.
+still wins over it. *Send again* is a vote on an approval of its own, of the same digest: the
+attempt stays unknown until as many people as the policy asks have said it. The repeat is opened by
+a worker, with every check that a repeat has to pass. A word never voids a reservation.
 
 Locks: policies, runs, tickets, operations, approvals, effects and attempts, cards, journal heads.
 """
@@ -12,31 +13,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
-from executor.domain import approval, identity, operation
-from executor.domain.approval import Approval, ApprovalStatus, Vote
-from executor.domain.effect import AttemptStatus, EffectStatus, Outcome, OutcomeKind
+from executor.domain import identity, operation
+from executor.domain.approval import ApprovalStatus
+from executor.domain.effect import AttemptStatus, EffectKind, EffectStatus, Outcome, OutcomeKind
 from executor.domain.errors import CommitUnknown
 from executor.domain.identity import Identity
-from executor.domain.ids import ApprovalId, PrincipalId, TenantId, is_operator
+from executor.domain.ids import PrincipalId, TenantId, is_operator
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject, JsonValue, storable_text
 from executor.domain.policy import Permission, Policy
 from executor.domain.transition import Machine, NoChange, Reason, Refused, Transition
-from executor.engine import endings, revalidation
+from executor.engine import revalidation
 from executor.engine.click import NotConfirmed
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
+from executor.engine.repeat_approval import LONGEST_NOTE, Repeats, Yes, repeats_of
 from executor.engine.report import Report, State, fold
 from executor.engine.revalidation import World
 from executor.engine.sending_again import Circumstances, objection_to_repeating
 from executor.engine.word import (
+    NOTE,
     SAID,
     SAID_BY,
     WORD_GIVEN,
     WORD_REFUSED,
     Given,
+    MayBeGiven,
     Said,
     Word,
     WordResult,
@@ -47,8 +50,6 @@ from executor.store.cards import CardPlace, Notice, SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import OperationRow
 from executor.store.wakeups import Kind
-
-LONGEST_NOTE = 1_000
 
 
 @dataclass(slots=True)
@@ -61,13 +62,15 @@ class _Hearing:
     state: State
     people: dict[tuple[TenantId, PrincipalId], Identity]
     places: dict[cards.CardKey, CardPlace]
+    repeats: Repeats
 
 
 async def settle(engine: Engine, words: Sequence[Word]) -> list[WordResult]:
     """Record words in one commit and say what each came to.
 
-    Opens its own transaction. The same signed request again changes nothing. Refusals are
-    journaled. Raises ``CommitUnknown`` when the answer to COMMIT was lost: see ``read_back``.
+    Opens its own transaction. The same signed request again changes nothing, nor does a person who
+    asks only for the form. Refusals are journaled. Raises ``CommitUnknown`` when the answer to
+    COMMIT was lost: see ``read_back``.
     """
     async with engine.committing(Commit.SETTLE) as conn:
         signed = [(w.tenant_id, w.request_hash) for w in words if w.request_hash is not None]
@@ -76,7 +79,8 @@ async def settle(engine: Engine, words: Sequence[Word]) -> list[WordResult]:
         people = await tenants.read_identities(conn, {(w.tenant_id, w.principal) for w in words})
         places = await cards.lock(conn, list(world.rows))
         state = State(world.rows, world.parts, world.tries)
-        hearing = _Hearing(conn, engine, world, state, people, places)
+        repeats = await repeats_of(conn, engine, world.chain, list(world.rows))
+        hearing = _Hearing(conn, engine, world, state, people, places, repeats)
         results: list[WordResult] = []
         notices: list[Notice] = []
         for word in words:
@@ -95,7 +99,9 @@ async def settle(engine: Engine, words: Sequence[Word]) -> list[WordResult]:
                     Notice(word.tenant_id, engine.mint(), word.channel, word.user_id, said)
                 )
         now = world.chain.now
-        await cards.want(conn, [(t, id_, SubjectKind.OPERATION) for t, id_ in world.rows], now)
+        said_of = {w.key for w, r in zip(words, results, strict=True) if r != MayBeGiven()}
+        touched = [(t, id_, SubjectKind.OPERATION) for t, id_ in world.rows if (t, id_) in said_of]
+        await cards.want(conn, touched, now)
         await cards.queue_notices(conn, notices, now)
         await journal.advance(conn, world.chain)
     engine.ring(Kind.WORK)
@@ -120,7 +126,13 @@ async def read_back(engine: Engine, word: Word) -> WordResult:
     request = word.request_hash.hex()
     for entry, _ in entries:
         if entry.event == WORD_GIVEN and entry.detail.get("request") == request:
-            return Given(word.said, row.status)
+            missing = entry.detail.get("still_needed")
+            return Given(
+                word.said,
+                row.status,
+                EffectKind(str(entry.detail.get("effect"))),
+                missing if isinstance(missing, int) else 0,
+            )
     return NotConfirmed()
 
 
@@ -134,20 +146,69 @@ async def _hear(hearing: _Hearing, word: Word) -> WordResult:
     if refused is not None:
         await _note(hearing, word, row, WORD_REFUSED, {"reason": refused.reason.value})
         return refused
-    await _note(hearing, word, row, WORD_GIVEN, {})
+    yes = _yes(hearing, word)
+    if word.said is Said.SEND_AGAIN:
+        counted = hearing.repeats.judge(row, yes)
+        if isinstance(counted, Refused):
+            await _note(hearing, word, row, WORD_REFUSED, {"reason": counted.reason.value})
+        if counted is not None:
+            return counted
+    if word.only_asks:
+        return MayBeGiven()
+    effect = _part_in_doubt(hearing, row).kind
+    missing = 0
     match word.said:
         case Said.SENT:
-            newest = _unknown_attempts(hearing, row)[-1]
-            await _record(hearing, word, newest, OutcomeKind.APPLIED)
-        case Said.NOT_SENT | Said.SEND_AGAIN:
-            for attempt in _unknown_attempts(hearing, row):
-                await _record(hearing, word, attempt, OutcomeKind.NOT_APPLIED)
-            if word.said is Said.SEND_AGAIN:
-                await _approve_repeat(hearing, word, row, policy)
-                await _reopen(hearing, word)
+            await _note(hearing, word, row, WORD_GIVEN, {"effect": effect.value})
+            await _settle(hearing, word, row, OutcomeKind.APPLIED)
+        case Said.NOT_SENT:
+            await _note(hearing, word, row, WORD_GIVEN, {"effect": effect.value})
+            await _settle(hearing, word, row, OutcomeKind.NOT_APPLIED)
+        case Said.SEND_AGAIN:
+            missing = await _send_again(hearing, word, row, policy, yes, effect)
         case Said.LEAVE:
-            pass
-    return Given(word.said, hearing.world.rows[word.key].status)
+            await _note(hearing, word, row, WORD_GIVEN, {"effect": effect.value})
+    return Given(word.said, hearing.world.rows[word.key].status, effect, missing)
+
+
+async def _send_again(
+    hearing: _Hearing,
+    word: Word,
+    row: OperationRow,
+    policy: Policy,
+    yes: Yes,
+    effect: EffectKind,
+) -> int:
+    """Count one person's yes; once enough said it, it was not sent and a worker sends it again."""
+    consent = await hearing.repeats.vote(row, policy, yes)
+    missing = consent.still_needed
+    told: JsonObject = {"effect": effect.value, "still_needed": missing, "quorum": consent.quorum}
+    await _note(hearing, word, row, WORD_GIVEN, told)
+    if consent.status is ApprovalStatus.GRANTED:
+        for attempt in _unknown_attempts(hearing, row):
+            await _record(hearing, word, attempt, OutcomeKind.NOT_APPLIED)
+        await _reopen(hearing, word)
+    return missing
+
+
+async def _settle(hearing: _Hearing, word: Word, row: OperationRow, kind: OutcomeKind) -> None:
+    """Let a word be the end of a doubt: of the newest attempt if it was sent, else of all."""
+    unknown = _unknown_attempts(hearing, row)
+    await hearing.repeats.end(row, word.principal)
+    for attempt in unknown[-1:] if kind is OutcomeKind.APPLIED else unknown:
+        await _record(hearing, word, attempt, kind)
+
+
+def _yes(hearing: _Hearing, word: Word) -> Yes:
+    place = hearing.places.get(word.key)
+    return Yes(
+        word.principal,
+        word.attempt_id,
+        word.note,
+        None if place is None else place.view_digest,
+        {"channel": word.channel, "ts": word.message_ts},
+        word.request_hash,
+    )
 
 
 def _objection(hearing: _Hearing, word: Word, row: OperationRow, policy: Policy) -> Refused | None:
@@ -187,6 +248,7 @@ def _circumstances(world: World, row: OperationRow, policy: Policy) -> Circumsta
         policy=policy,
         requester=row.requester,
         run=None if run is None else run.status,
+        desk=row.desk,
         ticket=world.tickets.get((row.tenant_id, row.ticket_id)),
         ticket_id=row.ticket_id,
         closed_version=row.closed_version,
@@ -214,7 +276,7 @@ async def _record(
     """Record the word as the evidence of one attempt, and let effect and operation follow."""
     evidence: dict[str, JsonValue] = {SAID_BY: word.principal, SAID: word.said.value}
     if word.note:
-        evidence["note"] = storable_text(word.note)[:LONGEST_NOTE]
+        evidence[NOTE] = storable_text(word.note)[:LONGEST_NOTE]
     report = Report(
         word.key,
         attempt.attempt.id,
@@ -224,58 +286,6 @@ async def _record(
         goes_on=word.said is Said.SEND_AGAIN,
     )
     await fold(hearing.conn, hearing.engine, report, hearing.state, hearing.world.chain)
-
-
-async def _approve_repeat(hearing: _Hearing, word: Word, row: OperationRow, policy: Policy) -> None:
-    """Open an approval of the same digest and grant it by this person; its time to use starts."""
-    conn, chain = hearing.conn, hearing.world.chain
-    opened = Approval(
-        ApprovalId(hearing.engine.mint()),
-        row.id,
-        ApprovalStatus.OPEN,
-        row.digest,
-        row.content_revision,
-        1,
-        timedelta(seconds=policy.approval.decide_within_seconds),
-        timedelta(seconds=policy.approval.use_within_seconds),
-    )
-    born = chain.birth(
-        Machine.APPROVAL,
-        row.tenant_id,
-        row.run_id,
-        opened.id,
-        ApprovalStatus.OPEN,
-        word.principal,
-        {"operation": str(row.id), "quorum": opened.quorum, "repeat": True},
-    )
-    await approvals.insert(conn, [approvals.NewApproval(row.tenant_id, opened, born)], chain.now)
-    shown = approval.decide(opened, approval.Presented(), now=chain.now)
-    assert isinstance(shown, approval.Moved)
-    await approvals.present(conn, [(row.tenant_id, shown.approval)])
-    vote = approval.VoteCast(
-        word.principal, Vote.APPROVE, row.digest, row.content_revision, word.note
-    )
-    granted = approval.decide(shown.approval, vote, now=chain.now)
-    assert isinstance(granted, approval.Moved)
-    assert granted.transition is not None, "one vote is enough"
-    place = hearing.places.get(word.key)
-    decision = approvals.Decision(
-        row.tenant_id,
-        opened.id,
-        word.principal,
-        Vote.APPROVE,
-        storable_text(word.note)[:LONGEST_NOTE],
-        row.digest,
-        row.content_revision,
-        None if place is None else place.view_digest,
-        {"channel": word.channel, "ts": word.message_ts},
-        word.request_hash,
-    )
-    await approvals.record_decisions(conn, [decision], chain.now)
-    move = endings.approval_move(
-        row, shown.approval, granted.approval, granted.transition, word.principal, chain
-    )
-    await approvals.move(conn, [move])
 
 
 async def _reopen(hearing: _Hearing, word: Word) -> None:

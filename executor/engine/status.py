@@ -20,7 +20,10 @@ NEWEST = 10
 
 @dataclass(frozen=True, slots=True)
 class RunStatusLine:
-    """One run as a person asks for it; ``operations`` are numbers with their statuses."""
+    """One run as a person asks for it; ``operations`` are numbers with their statuses.
+
+    One that is not ``driven`` only holds an operation, for as long as people need to decide it.
+    """
 
     id: RunId
     number: int
@@ -32,6 +35,7 @@ class RunStatusLine:
     created_at: datetime
     ended_at: datetime | None
     operations: tuple[tuple[int, OperationStatus], ...]
+    driven: bool
 
 
 async def newest_runs(engine: Engine, tenant: TenantId) -> list[RunStatusLine]:
@@ -69,6 +73,7 @@ def _line(row: AnyRow, mine: tuple[tuple[int, OperationStatus], ...]) -> RunStat
         row.created_at,
         row.ended_at,
         mine,
+        row.driven,
     )
 
 

@@ -9,6 +9,9 @@ from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject, JsonValue
 from executor.domain.transition import Reason, Refused
 
+NOTE_LEFT = "note_left"
+"""Stands in an operation's detail where nothing but a note on the ticket has come of it."""
+
 
 def refusal_result(refused: Refused) -> JsonObject:
     """Spell a refusal at T1: the reason, what the model should do, and the fields it needs."""
@@ -22,7 +25,7 @@ def proposal_result(
     result: dict[str, JsonValue] = {
         "operation": operation_label(number),
         "status": status.value,
-        "message": _outcome(status, reason),
+        "message": _outcome(status, reason, detail),
     }
     if reason is not None:
         result["reason"] = reason.value
@@ -32,7 +35,7 @@ def proposal_result(
     return result
 
 
-def _outcome(status: OperationStatus, reason: Reason | None) -> str:
+def _outcome(status: OperationStatus, reason: Reason | None, detail: JsonObject) -> str:
     match status:
         case OperationStatus.SUCCEEDED:
             return "Done: the ticket is closed and the email was sent."
@@ -46,6 +49,8 @@ def _outcome(status: OperationStatus, reason: Reason | None) -> str:
             return "It was withdrawn before anything was done. You may propose anew."
         case OperationStatus.STALE:
             return "The world had moved on, so nothing was done. Read the ticket again."
+        case OperationStatus.FAILED if detail.get(NOTE_LEFT):
+            return "It failed: the ticket is not closed and no email was sent; a note stands there."
         case OperationStatus.FAILED:
             return "It failed, and it is proved that nothing was done."
         case OperationStatus.PARTIAL if reason is Reason.SAID_NOT_SENT:
@@ -65,6 +70,11 @@ def _outcome(status: OperationStatus, reason: Reason | None) -> str:
 
 
 _REMEDIES: dict[Reason, str] = {
+    Reason.DESK_UNAVAILABLE: "The ticket desk does not answer. Read the ticket and propose again.",
+    Reason.DESK_NOTIFIES: (
+        "The ticket desk itself mails the customer about a close, and the policy does not allow "
+        "two mails. Do not propose it again: a person has to change one of both."
+    ),
     Reason.TICKET_UNKNOWN: "There is no such ticket. Search for it.",
     Reason.TICKET_CLOSED: "The ticket is closed already. There is nothing to close.",
     Reason.VERSION_NOT_READ: "Read the ticket in this run before you propose to close it.",

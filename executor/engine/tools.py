@@ -7,6 +7,7 @@ which names neither. What a tool returns is bounded, and says so where something
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Annotated
@@ -23,6 +24,7 @@ from executor.domain.ids import TenantId
 from executor.domain.payloads import JsonObject
 from executor.domain.ticket import Ticket
 from executor.domain.transition import Reason
+from executor.engine.desk_port import DeskUnavailable, TicketDesk
 from executor.engine.ports import ToolCall, ToolSpec
 from executor.store import desk
 from executor.store.database import Database
@@ -36,6 +38,9 @@ LONGEST_CHANGE = 4_000
 """Characters of one message that a model gets to read."""
 LONGEST_CONVERSATION = 30_000
 """Characters of one conversation that a model gets to read: its beginning and its newest part."""
+
+LONGEST_READING_SECONDS = 60.0
+"""How long one reading of an outside ticket may take."""
 
 _FRAME_OF_A_CHANGE = 120
 
@@ -134,21 +139,30 @@ async def run_read_tool(
     tenant: TenantId,
     call: ToolCall,
     *,
+    outside: TicketDesk | None = None,
     visible: Collection[str] = READ_TOOLS,
 ) -> JsonObject:
     """Run one tool that only reads and return its result, or an error, as the model reads it.
 
-    ``visible`` are the names that this run may use. Opens its own transaction, takes no lock.
+    ``visible`` are the names that this run may use. ``outside`` is asked outside any transaction;
+    without it, the built-in desk is read in one of its own, without a lock.
     """
     if call.name not in READ_TOOLS or call.name not in visible:
         return unknown_tool()
     try:
         if call.name == SEARCH_TICKETS:
             query = SearchTickets.model_validate(dict(call.arguments)).query
+            if outside is not None:
+                return tool_error(
+                    Reason.DESK_CANNOT_SEARCH,
+                    "This desk cannot be searched from here. Read a ticket by its id.",
+                )
             return await _search(database, tenant, query)
         ticket_id = ReadTicket.model_validate(dict(call.arguments)).ticket_id
     except ValidationError as error:
         return _arguments_error(error)
+    if outside is not None:
+        return await _read_outside(outside, ticket_id)
     return await _read(database, tenant, ticket_id)
 
 
@@ -175,12 +189,29 @@ async def _search(database: Database, tenant: TenantId, query: str) -> JsonObjec
 async def _read(database: Database, tenant: TenantId, ticket_id: str) -> JsonObject:
     async with database.transaction() as conn:
         ticket = await desk.read_ticket(conn, tenant, ticket_id)
-    if ticket is None:
+    return _no_ticket(ticket_id) if ticket is None else bounded_ticket(ticket)
+
+
+async def _read_outside(outside: TicketDesk, ticket_id: str) -> JsonObject:
+    """Read a ticket with its stamp, which a proposal is compared by."""
+    try:
+        async with asyncio.timeout(LONGEST_READING_SECONDS):
+            seen = await outside.read(ticket_id)
+    except (DeskUnavailable, TimeoutError):
         return tool_error(
-            Reason.TICKET_UNKNOWN,
-            f"There is no ticket {ticket_id}. Search for it, or ask for its id.",
+            Reason.DESK_UNAVAILABLE,
+            "The ticket desk does not answer. Try again; if it goes on, say so and stop.",
         )
-    return bounded_ticket(ticket)
+    if seen is None:
+        return _no_ticket(ticket_id)
+    return {**bounded_ticket(seen.ticket), "stamp": seen.stamp.as_json()}
+
+
+def _no_ticket(ticket_id: str) -> JsonObject:
+    return tool_error(
+        Reason.TICKET_UNKNOWN,
+        f"There is no ticket {ticket_id}. Search for it, or ask for its id.",
+    )
 
 
 def bounded_ticket(ticket: Ticket) -> JsonObject:

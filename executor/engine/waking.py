@@ -2,7 +2,8 @@
 
 Waking them inside T5 would lock an operation before its run and deadlock with T1 and T7. Whoever
 ends an operation marks it; whoever comes by wakes for it. A run that was stopped while something of
-it was not known ends here, when it is. Locks: runs, operations, cards, journal heads.
+it was not known ends here, when it is. So do reopenings: see ``compensation_end``. Locks: runs,
+operations, approvals, cards, journal heads.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from executor.domain.operation import IN_DOUBT, RUN_WAITS_FOR
 from executor.domain.run import RunStatus
 from executor.domain.transition import Reason, Transition
 from executor.engine import endings
+from executor.engine.compensation_end import conclude_all
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.group import together_or_apart
-from executor.store import journal, operations, proposals, runs
+from executor.store import compensations, journal, operations, proposals, runs
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey
 from executor.store.wakeups import Kind
@@ -42,14 +44,20 @@ async def wake(engine: Engine) -> int:
 
 async def _wake(engine: Engine, ended: Sequence[OperationKey]) -> None:
     async with engine.committing(Commit.WAKE) as conn:
-        keys = await proposals.waiting_runs(conn, ended)
-        locked = await endings.lock_run_with_operations(conn, keys, also=ended)
+        about = await compensations.about(conn, ended)
+        keys = {
+            *await proposals.waiting_runs(conn, ended),
+            *((names.tenant_id, names.run_id) for names in about),
+        }
+        also = {*ended, *(n.key for n in about), *(n.closing_key for n in about)}
+        locked = await endings.lock_run_with_operations(conn, list(keys), also=list(also))
         chain = await locked.chain(conn)
         for key, row in locked.runs.items():
             if row.status is RunStatus.CANCELLING:
                 await _settle(conn, locked, row, chain)
             elif row.status is RunStatus.WAITING and not await _still_waits(conn, key):
                 await runs.make_due(conn, [key], chain.now)
+        await conclude_all(conn, locked, about, chain)
         await operations.clear_waking(conn, ended)
         await journal.advance(conn, chain)
 

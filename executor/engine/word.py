@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
+from executor.domain.effect import EffectKind
 from executor.domain.ids import AttemptId, OperationId, PrincipalId, TenantId
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
@@ -29,8 +30,8 @@ class Said(StrEnum):
 DENIES = frozenset({Said.NOT_SENT.value, Said.SEND_AGAIN.value})
 """Words that say that it was not sent."""
 
-SAID, SAID_BY = "said", "said_by"
-"""Where an attempt's evidence keeps the word, and whose it was."""
+SAID, SAID_BY, NOTE = "said", "said_by", "note"
+"""Where an attempt's evidence keeps the word, whose it was, and what that person added."""
 
 WORD_GIVEN = "word_given"
 WORD_REFUSED = "word_refused"
@@ -42,7 +43,8 @@ class Word:
     """What one person says; ``attempt_id`` names the newest attempt that the person was shown.
 
     ``request_hash`` is that of the signed request; an operator's word has none, and neither a
-    channel nor a message.
+    channel nor a message. With ``only_asks`` nothing is said yet: the person wants the form in
+    which it is said, and is told now if it could not count.
     """
 
     tenant_id: TenantId
@@ -55,6 +57,7 @@ class Word:
     message_ts: str = ""
     request_hash: bytes | None = None
     user_id: str = ""
+    only_asks: bool = False
 
     @property
     def key(self) -> OperationKey:
@@ -64,20 +67,37 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """The word is stored, and this is where the operation stands then."""
+    """The word is stored, and this is where the operation stands then.
+
+    ``effect`` is the kind of what it is about. ``still_needed`` counts the people who have to say
+    the same before it is sent again.
+    """
 
     said: Said
     status: OperationStatus
+    effect: EffectKind
+    still_needed: int = 0
 
 
-WordResult = Given | NoChange | Refused | NotConfirmed
+@dataclass(frozen=True, slots=True)
+class MayBeGiven:
+    """Nothing is stored: the word that was asked about would count now."""
+
+
+WordResult = Given | MayBeGiven | NoChange | Refused | NotConfirmed
 
 
 def answer(result: WordResult, operation: int | None) -> JsonObject | None:
     """Spell the private answer as it is queued; ``None`` where there is nothing new to say."""
     match result:
         case Given():
-            return {"kind": "word_given", "said": result.said.value, "operation": operation}
+            return {
+                "kind": "word_given",
+                "said": result.said.value,
+                "effect": result.effect.value,
+                "still_needed": result.still_needed,
+                "operation": operation,
+            }
         case Refused():
             return {
                 "kind": "refused",
@@ -85,7 +105,9 @@ def answer(result: WordResult, operation: int | None) -> JsonObject | None:
                 "detail": result.detail,
                 "operation": operation,
             }
-        case NoChange() | NotConfirmed():
+        case NoChange(reason=reason) if reason is not None:
+            return {"kind": "unchanged", "reason": reason.value, "operation": operation}
+        case NoChange() | NotConfirmed() | MayBeGiven():
             return None
         case _:
             assert_never(result)

@@ -60,7 +60,7 @@ class Worker:
         self._terms = terms or WorkerTerms()
         self._runs: set[asyncio.Task[None]] = set()
         self._operations: set[asyncio.Task[None]] = set()
-        self._openings = openings(engine, crew.mail)
+        self._openings = openings(engine, crew.providers)
         self._stop = asyncio.Event()
 
     def stop(self) -> None:
@@ -119,7 +119,7 @@ class Worker:
 
     async def _execute(self, operation: ClaimedOperation) -> None:
         keeper = operation_keeper(self._engine, operation.claim.key, operation.lease)
-        await execute(self._engine, self._crew.mail, self._openings, operation.claim, keeper)
+        await execute(self._engine, self._crew.providers, self._openings, operation.claim, keeper)
 
     async def _drive(self, claimed: ClaimedRun) -> None:
         keeper = run_keeper(self._engine, claimed.key, claimed.lease)

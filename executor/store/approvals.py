@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from executor.domain.approval import Approval, ApprovalStatus, Vote
 from executor.domain.errors import LostRace
-from executor.domain.ids import ApprovalId, OperationId, PrincipalId, TenantId
+from executor.domain.ids import ApprovalId, AttemptId, OperationId, PrincipalId, TenantId
 from executor.domain.journal import JournalEntry
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import Transition
@@ -70,6 +70,7 @@ async def insert(conn: AsyncConnection, approvals: Sequence[NewApproval], now: d
         tenants=[a.tenant_id for a in approvals],
         ids=[a.id for a in opened],
         operations=[a.operation_id for a in opened],
+        repeats=[a.repeats for a in opened],
         digests=[a.digest for a in opened],
         content_revisions=[a.content_revision for a in opened],
         quorums=[a.quorum for a in opened],
@@ -83,7 +84,10 @@ async def insert(conn: AsyncConnection, approvals: Sequence[NewApproval], now: d
 async def lock(
     conn: AsyncConnection, operations: Iterable[OperationKey]
 ) -> dict[OperationKey, Approval]:
-    """Lock the newest approval of each of these locked operations."""
+    """Lock the newest approval of each of these locked operations under which it may act.
+
+    One of a repeat counts only once it is granted; see ``repeats_under_way``.
+    """
     wanted = list(operations)
     rows = await run(
         conn,
@@ -91,24 +95,28 @@ async def lock(
         tenants=[tenant for tenant, _ in wanted],
         operations=[id_ for _, id_ in wanted],
     )
-    return {
-        (TenantId(row.tenant_id), OperationId(row.operation_id)): Approval(
-            ApprovalId(row.id),
-            OperationId(row.operation_id),
-            ApprovalStatus(row.status),
-            bytes(row.digest),
-            row.content_revision,
-            row.quorum,
-            timedelta(seconds=row.decide_within_seconds),
-            timedelta(seconds=row.use_within_seconds),
-            row.presented_at,
-            row.decide_by,
-            row.use_by,
-            tuple((PrincipalId(who), Vote(vote)) for who, vote in row.votes),
-            row.seq,
-        )
-        for row in rows
-    }
+    return _by_operation(rows)
+
+
+async def repeats_under_way(
+    conn: AsyncConnection, operations: Iterable[OperationKey]
+) -> dict[OperationKey, Approval]:
+    """Read the approval of a repeat that each of these locked operations has open or granted."""
+    wanted = list(operations)
+    rows = await run(
+        conn,
+        "repeats_under_way",
+        tenants=[tenant for tenant, _ in wanted],
+        operations=[id_ for _, id_ in wanted],
+    )
+    return _by_operation(rows)
+
+
+async def newest_repeat(
+    conn: AsyncConnection, tenant: TenantId, operation: OperationId
+) -> Row[*tuple[Any, ...]] | None:
+    """Read the newest approval of a repeat, if there ever was one; takes no lock."""
+    return (await run(conn, "newest_repeat", tenant=tenant, operation=operation)).one_or_none()
 
 
 async def move(conn: AsyncConnection, moves: Sequence[ApprovalMove]) -> None:
@@ -221,3 +229,25 @@ async def forget_requests(conn: AsyncConnection, older_than_seconds: float) -> i
     """Drop hashes whose signatures are too old to be accepted again; returns how many."""
     dropped = await run(conn, "forget_requests", older_than_seconds=older_than_seconds)
     return dropped.rowcount
+
+
+def _by_operation(rows: Iterable[Row[*tuple[Any, ...]]]) -> dict[OperationKey, Approval]:
+    return {
+        (TenantId(row.tenant_id), OperationId(row.operation_id)): Approval(
+            ApprovalId(row.id),
+            OperationId(row.operation_id),
+            ApprovalStatus(row.status),
+            bytes(row.digest),
+            row.content_revision,
+            row.quorum,
+            timedelta(seconds=row.decide_within_seconds),
+            timedelta(seconds=row.use_within_seconds),
+            row.presented_at,
+            row.decide_by,
+            row.use_by,
+            tuple((PrincipalId(who), Vote(vote)) for who, vote in row.votes),
+            row.seq,
+            None if row.repeats_attempt is None else AttemptId(row.repeats_attempt),
+        )
+        for row in rows
+    }

@@ -16,7 +16,7 @@ AnyRow = Row[*tuple[Any, ...]]
 
 
 async def operation(conn: AsyncConnection, tenant: TenantId, id_: OperationId) -> AnyRow | None:
-    """Read one operation with its run and its newest approval."""
+    """Read one operation with its run and its first approval."""
     return (await run(conn, "show_operation", tenant=tenant, id=id_)).one_or_none()
 
 
@@ -39,9 +39,14 @@ async def words(
     ).all()
 
 
-async def in_doubt(conn: AsyncConnection, tenant: TenantId, most: int) -> Sequence[AnyRow]:
-    """Read one tenant's operations that stand unknown, those that have for the longest first."""
+async def in_doubt(conn: AsyncConnection, tenant: TenantId | None, most: int) -> Sequence[AnyRow]:
+    """Read what nobody knows of, of one tenant or of all, the longest first; takes no lock."""
     return (await run(conn, "operations_in_doubt", tenant=tenant, most=most)).all()
+
+
+async def count_in_doubt(conn: AsyncConnection) -> int:
+    """Count the operations that stand unknown."""
+    return int((await run(conn, "count_operations_in_doubt")).scalar_one())
 
 
 async def by_number(conn: AsyncConnection, tenant: TenantId, number: int) -> OperationId | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from executor.domain.errors import LostRace
 from executor.domain.ids import OperationId, TenantId
 from executor.domain.new_ticket import (
     Imported,
@@ -65,6 +66,18 @@ class Closing:
     author: str
     body: str
     operation_id: OperationId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reopening:
+    """One ticket to open again at the version that our own close made, for an operation."""
+
+    tenant: TenantId
+    ticket_id: str
+    version: int
+    author: str
+    body: str
+    operation_id: OperationId
 
 
 async def import_ticket(
@@ -261,6 +274,27 @@ async def reopen_ticket(
         now=now,
     )
     return Changed(result.scalar_one(), reopened=True)
+
+
+async def reopen_tickets(conn: AsyncConnection, items: Sequence[Reopening], now: datetime) -> None:
+    """Open tickets again that stand exactly where our own closes left them.
+
+    The caller holds their locks and has compared; one that moved all the same is a ``LostRace``. An
+    operation that has opened a ticket before is refused by ``an_operation_reopens_once``.
+    """
+    for item in items:
+        changed = await reopen_ticket(
+            conn,
+            item.tenant,
+            item.ticket_id,
+            author=item.author,
+            body=item.body,
+            now=now,
+            version=item.version,
+            operation_id=item.operation_id,
+        )
+        if not isinstance(changed, Changed):
+            raise LostRace("desk_reopen_ticket", 1)
 
 
 async def close_tickets(

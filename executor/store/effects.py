@@ -150,6 +150,7 @@ async def insert(conn: AsyncConnection, effects: Sequence[NewEffect]) -> None:
         payloads=[p.payload for p in planned],
         digests=[hashlib.sha256(p.payload).digest() for p in planned],
         envelopes=[json.dumps(p.envelope) for p in planned],
+        promises=[p.promise for p in planned],
         entries=as_rows(e.entry for e in effects),
     )
 

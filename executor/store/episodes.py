@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -9,23 +10,36 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from executor.domain.errors import LostRace
 from executor.domain.ids import TenantId
+from executor.domain.stamp import DeskVersion, Stamp, stamp_from
+from executor.domain.ticket import BUILTIN_DESK
+from executor.store.operations import OperationNames
 from executor.store.statements import run
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """Our own count of how often a ticket came back after we closed it."""
+    """Our own count of how often a ticket came back after we closed it.
+
+    ``closed`` is the version that our close produced, if there was one in this episode.
+    """
 
     number: int
-    closed_version: int | None
+    closed: DeskVersion | None
 
 
 TicketKey = tuple[TenantId, str, str]
 
 
+def outside(names: Iterable[OperationNames]) -> set[TicketKey]:
+    """Pick the tickets of outside desks, whose count stands for the ticket's own lock."""
+    return {(n.tenant_id, n.desk, n.ticket_id) for n in names if n.desk != BUILTIN_DESK}
+
+
 async def lock(conn: AsyncConnection, tickets: Iterable[TicketKey]) -> dict[TicketKey, Episode]:
     """Lock the counts of these (tenant, desk, ticket), beginning them where there are none."""
     wanted = sorted(set(tickets))
+    if not wanted:
+        return {}
     rows = await run(
         conn,
         "lock_episodes",
@@ -34,7 +48,9 @@ async def lock(conn: AsyncConnection, tickets: Iterable[TicketKey]) -> dict[Tick
         ticket_ids=[ticket for _, _, ticket in wanted],
     )
     return {
-        (TenantId(row.tenant_id), row.desk, row.ticket_id): Episode(row.episode, row.closed_version)
+        (TenantId(row.tenant_id), row.desk, row.ticket_id): Episode(
+            row.episode, stamp_from(row.closed_stamp) or row.closed_version
+        )
         for row in rows
     }
 
@@ -53,13 +69,21 @@ async def begin(conn: AsyncConnection, ticket: TicketKey, episode: int) -> None:
         raise LostRace("begin_episode", 1)
 
 
-async def record_closes(conn: AsyncConnection, closes: Sequence[tuple[TicketKey, int]]) -> None:
-    """Keep the versions that our own closes produced."""
+async def record_closes(
+    conn: AsyncConnection, closes: Sequence[tuple[TicketKey, DeskVersion]]
+) -> None:
+    """Keep the versions that our own closes produced; the counts are locked, or their tickets."""
+    if not closes:
+        return
     await run(
         conn,
         "record_closes",
         tenants=[ticket[0] for ticket, _ in closes],
         desks=[ticket[1] for ticket, _ in closes],
         ticket_ids=[ticket[2] for ticket, _ in closes],
-        versions=[version for _, version in closes],
+        versions=[version if isinstance(version, int) else None for _, version in closes],
+        stamps=[
+            json.dumps(version.as_json()) if isinstance(version, Stamp) else None
+            for _, version in closes
+        ],
     )

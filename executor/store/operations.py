@@ -17,6 +17,7 @@ from executor.domain.intent import Intent
 from executor.domain.journal import JournalEntry
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
+from executor.domain.stamp import Stamp, stamp_from
 from executor.domain.transition import Reason, Transition
 from executor.store.journal import as_rows
 from executor.store.statements import run
@@ -50,6 +51,13 @@ class OperationRow:
     lease_owner: str | None
     lease_epoch: int
     opened_at: datetime | None
+    ticket_stamp: Stamp | None
+    closed_stamp: Stamp | None
+    desk_silent_since: datetime | None
+    kind: str
+    compensates: OperationId | None
+    compensate_at: datetime | None
+    ended_at: datetime | None
 
     @property
     def key(self) -> OperationKey:
@@ -71,7 +79,9 @@ class NewOperation:
     desk: str
     ticket_id: str
     ticket_version: int
+    ticket_stamp: Stamp | None
     entry: JournalEntry
+    compensates: OperationId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +123,8 @@ async def insert(
         desks=[o.desk for o in minted],
         ticket_ids=[o.ticket_id for o in minted],
         ticket_versions=[o.ticket_version for o in minted],
+        ticket_stamps=[_spelled(o.ticket_stamp) for o in minted],
+        compensates=[o.compensates for o in minted],
         now=now,
         entries=as_rows(o.entry for o in minted),
     )
@@ -140,8 +152,10 @@ class OperationNames:
 
     tenant_id: TenantId
     run_id: RunId
+    desk: str
     ticket_id: str
     intent_key: str
+    compensates: OperationId | None
 
 
 async def peek(conn: AsyncConnection, keys: Iterable[OperationKey]) -> list[OperationNames]:
@@ -154,7 +168,14 @@ async def peek(conn: AsyncConnection, keys: Iterable[OperationKey]) -> list[Oper
         ids=[id_ for _, id_ in wanted],
     )
     return [
-        OperationNames(TenantId(row.tenant_id), RunId(row.run_id), row.ticket_id, row.intent_key)
+        OperationNames(
+            TenantId(row.tenant_id),
+            RunId(row.run_id),
+            row.desk,
+            row.ticket_id,
+            row.intent_key,
+            None if row.compensates is None else OperationId(row.compensates),
+        )
         for row in rows
     ]
 
@@ -257,6 +278,46 @@ async def move(conn: AsyncConnection, moves: Sequence[OperationMove]) -> None:
         raise LostRace("move_operations", len(moves) - applied)
 
 
+async def record_closed(
+    conn: AsyncConnection, closed: Sequence[tuple[OperationKey, Stamp]]
+) -> None:
+    """Keep the versions of outside tickets that our own closes have produced."""
+    if not closed:
+        return
+    kept = await run(
+        conn,
+        "record_closed_stamps",
+        tenants=[tenant for (tenant, _), _ in closed],
+        ids=[id_ for (_, id_), _ in closed],
+        stamps=[_spelled(stamp) for _, stamp in closed],
+    )
+    if len(kept.all()) != len(closed):
+        raise LostRace("record_closed_stamps", len(closed))
+
+
+@dataclass(frozen=True, slots=True)
+class DeskSilence:
+    """Since when an outside desk keeps an operation from going on; ``None``: it does not."""
+
+    key: OperationKey
+    since: datetime | None
+    problem: str | None
+
+
+async def record_desk_silence(conn: AsyncConnection, silences: Sequence[DeskSilence]) -> None:
+    """Say of locked operations whether they wait for their desk to answer."""
+    if not silences:
+        return
+    await run(
+        conn,
+        "record_desk_silence",
+        tenants=[s.key[0] for s in silences],
+        ids=[s.key[1] for s in silences],
+        sinces=[s.since for s in silences],
+        problems=[s.problem for s in silences],
+    )
+
+
 async def renew(
     conn: AsyncConnection, key: OperationKey, *, owner: str, epoch: int, until: datetime
 ) -> bool:
@@ -330,4 +391,15 @@ def _row(row: Row[*tuple[Any, ...]]) -> OperationRow:
         row.lease_owner,
         row.lease_epoch,
         row.opened_at,
+        stamp_from(row.ticket_stamp),
+        stamp_from(row.closed_stamp),
+        row.desk_silent_since,
+        row.kind,
+        None if row.compensates is None else OperationId(row.compensates),
+        row.compensate_at,
+        row.ended_at,
     )
+
+
+def _spelled(stamp: Stamp | None) -> str | None:
+    return None if stamp is None else json.dumps(stamp.as_json())

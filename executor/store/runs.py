@@ -51,7 +51,10 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class NewRun:
-    """A run to be queued; ``origin_key`` names what started it, ``reply_to`` is the bot's own."""
+    """A run to be queued; ``origin_key`` names what started it, ``reply_to`` is the bot's own.
+
+    One that is not ``driven`` holds an operation that no model asked for, and is never due.
+    """
 
     tenant_id: TenantId
     id: RunId
@@ -63,6 +66,7 @@ class NewRun:
     policy_version: str
     deadline_at: datetime
     entry: JournalEntry
+    driven: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,7 @@ async def insert_runs(
         reply_tos=[json.dumps(r.reply_to) for r in runs],
         policy_versions=[r.policy_version for r in runs],
         deadlines=[r.deadline_at for r in runs],
+        drivens=[r.driven for r in runs],
         now=now,
         entries=as_rows(r.entry for r in runs),
     )

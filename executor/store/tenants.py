@@ -46,6 +46,11 @@ async def share_policies(
     return {TenantId(row.id): policy_from(row.document) for row in rows}
 
 
+async def known(conn: AsyncConnection) -> list[TenantId]:
+    """List the tenants of this installation."""
+    return [TenantId(row.id) for row in await run(conn, "known_tenants")]
+
+
 async def put_identity(
     conn: AsyncConnection, tenant: TenantId, principal: PrincipalId, identity: Identity
 ) -> None:

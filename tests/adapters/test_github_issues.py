@@ -16,14 +16,10 @@ from executor.adapters.http_exchange import Answered
 from executor.adapters.tickets.github_issues import GithubIssues, GithubSettings, read_refusal
 from executor.domain.effect import Capability, OutcomeKind
 from executor.domain.errors import InvalidContent
+from executor.domain.stamp import Stamp
 from executor.domain.ticket import ChangeKind, TicketStatus
-from executor.engine.desk_port import (
-    DeskUnavailable,
-    NotedDesk,
-    Observation,
-    OutgoingChange,
-    Stamp,
-)
+from executor.engine.desk_port import DeskUnavailable, NotedDesk, Observation, OutgoingChange
+from executor.engine.promises import guard, promise
 
 APPLIED, NOT_APPLIED, UNKNOWN = (
     OutcomeKind.APPLIED,
@@ -227,7 +223,7 @@ async def test_a_change_between_the_check_and_the_request_is_run_over(desk: Desk
     held.released.set()
     # This is what "checked, not guarded" on the card means.
     assert (await closing).kind is APPLIED
-    assert "not guarded" in desk.adapter.guard
+    assert "not guarded" in guard(desk.adapter.declaration)
 
 
 async def test_a_close_never_leaves_without_the_note_it_is_found_by(desk: Desk) -> None:
@@ -438,7 +434,7 @@ async def test_an_issue_that_is_not_there_is_none(desk: Desk, ticket_id: str) ->
 async def test_it_declares_what_it_can(desk: Desk) -> None:
     port: NotedDesk = desk.adapter
     assert (port.capability, port.name) == (Capability.LOOKUP, "github:acme/support")
-    assert OUR_LOGIN not in port.promise
+    assert OUR_LOGIN not in promise(port.declaration)
 
 
 def test_a_repository_that_would_leave_its_path_is_refused() -> None:

@@ -19,6 +19,7 @@ from executor.domain.effect import Capability, Outcome, OutcomeKind
 from executor.domain.email import EmailContent
 from executor.domain.errors import InvalidContent
 from executor.engine.ports import LookupKind, SearchableMail
+from executor.engine.promises import promise
 from tests.adapters.json_mails import (
     CONTENT,
     CONTENTS,
@@ -341,12 +342,12 @@ async def test_the_test_token_promises_nothing_and_sends_nothing() -> None:
     async with double() as postmark:
         adapter = adapter_for(postmark, token=TEST_TOKEN)
         await adapter.send(outgoing(adapter))
-        assert "never sent" in adapter.promise
+        assert "never sent" in promise(adapter.declaration)
         assert postmark.accepted == 0
 
 
 def test_it_declares_what_it_lets_us_conclude() -> None:
     adapter: SearchableMail = PostmarkMail(SecretStr(TOKEN))
     assert adapter.capability is Capability.LOOKUP
-    assert adapter.lookup_lag_seconds == 300
+    assert adapter.declaration.lookup_lag == timedelta(minutes=5)
     assert adapter.provider == "postmark:api.postmarkapp.com"

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from executor.adapters.mail.postmark import PostmarkMail
@@ -49,7 +51,8 @@ def test_settings_reach_the_provider() -> None:
     )
     assert isinstance(searched, PostmarkMail)
     assert searched.provider == "postmark:acme"
-    assert (searched.lookup_lag_seconds, searched.longest_request_seconds) == (900, 15)
+    assert searched.declaration.lookup_lag == timedelta(minutes=15)
+    assert searched.longest_request_seconds == 15
     assert mail_from(RESEND).provider == "resend:127.0.0.1:1"
     bounded = mail_from({**SMTP, "SIGNOFF_SMTP_LONGEST_REQUEST_SECONDS": "7"})
     assert bounded.longest_request_seconds == 7

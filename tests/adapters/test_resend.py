@@ -19,7 +19,7 @@ from executor.adapters.mail.resend import ResendMail
 from executor.domain.effect import Capability, Outcome, OutcomeKind
 from executor.domain.email import EmailContent
 from executor.domain.errors import InvalidContent
-from executor.engine.ports import KeyedMail
+from executor.engine.ports import MailPort
 from tests.adapters.json_mails import (
     CONTENT,
     CONTENTS,
@@ -263,7 +263,7 @@ async def test_after_its_window_a_key_protects_nothing() -> None:
         adapter = adapter_for(resend)
         mail = outgoing(adapter)
         await adapter.send(mail)
-        clock.advance(adapter.key_window_seconds - 1)
+        clock.advance(24 * 3_600 - 1)
         await adapter.send(mail)
         assert resend.accepted == 1
         clock.advance(2)
@@ -414,8 +414,8 @@ def test_settings_that_cannot_work_are_refused_without_repeating_them(
 
 
 def test_it_declares_what_it_lets_us_conclude() -> None:
-    adapter: KeyedMail = ResendMail(SecretStr(API_KEY))
+    adapter: MailPort = ResendMail(SecretStr(API_KEY))
     assert adapter.capability is Capability.KEYED
-    assert adapter.key_window_seconds == 86_400
+    assert adapter.declaration.key_window == timedelta(hours=24)
     assert adapter.provider == "resend:api.resend.com"
     assert ResendMail(SecretStr(API_KEY), account="acme").provider == "resend:acme"

@@ -19,6 +19,7 @@ from executor.adapters.mail.smtp_url import Encryption, parse_smtp_url
 from executor.domain.effect import Capability, Outcome, OutcomeKind
 from executor.domain.frozen_email import with_date
 from executor.engine.ports import MailPort, OutgoingMail
+from executor.engine.promises import promise
 
 APPLIED, NOT_APPLIED, UNKNOWN = (
     OutcomeKind.APPLIED,
@@ -410,7 +411,7 @@ def test_the_adapter_is_opaque_and_says_so() -> None:
     port: MailPort = SmtpMail(parse_smtp_url("smtp://mail.example"))
     assert port.capability is Capability.OPAQUE
     assert port.provider == "smtp:mail.example:587"
-    assert "at most once" in port.promise
+    assert "at most once" in promise(port.declaration)
 
 
 def test_a_url_is_read_whole() -> None:

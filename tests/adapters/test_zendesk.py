@@ -15,14 +15,10 @@ from bot.sandbox.zendesk_double import EMAIL, TOKEN, ZendeskDouble
 from executor.adapters.tickets.zendesk import Zendesk, ZendeskSettings
 from executor.domain.effect import Capability, OutcomeKind
 from executor.domain.errors import InvalidContent
+from executor.domain.stamp import Stamp
 from executor.domain.ticket import ChangeKind, TicketStatus
-from executor.engine.desk_port import (
-    DeskUnavailable,
-    Observation,
-    OutgoingChange,
-    Stamp,
-    TicketDesk,
-)
+from executor.engine.desk_port import DeskUnavailable, Observation, OutgoingChange, TicketDesk
+from executor.engine.promises import guard
 
 APPLIED, NOT_APPLIED, UNKNOWN = (
     OutcomeKind.APPLIED,
@@ -317,7 +313,7 @@ async def test_a_change_in_the_second_of_the_stamp_shows_in_the_hash_alone(desk:
     outcome = await desk.adapter.close(OutgoingChange("4101", payload, before.stamp, MARKER))
     # This is the limit that the card tells: Zendesk itself cannot see such a change.
     assert outcome.kind is APPLIED
-    assert "same second" in desk.adapter.guard
+    assert "within 1 s" in guard(desk.adapter.declaration)
 
 
 async def test_a_reopening_is_conditional_on_our_own_version(desk: Desk) -> None:

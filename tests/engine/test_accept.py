@@ -10,8 +10,8 @@ from executor.domain.approval import Vote
 from executor.domain.errors import DuplicateKey, StaleEpoch
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import Reason, Refused
-from executor.engine.accept import Accepted, AcceptResult, Answered
 from executor.engine.click import Recorded
+from executor.engine.converging import Accepted, AcceptResult, Answered
 from executor.engine.desk import close_ticket
 from executor.engine.setup import activate_policy
 from tests.support.failpoints import Crashed, Trap

@@ -12,7 +12,9 @@ from executor.domain.transition import Refused
 from executor.engine.desk import close_ticket, reopen_ticket
 from executor.engine.opening import LostLease, NotOpened, Opened, PutOff
 from executor.engine.people import wanted
+from executor.engine.revalidation import CheckName
 from executor.engine.setup import activate_policy
+from tests.support.fake_mail import not_applied
 from tests.support.forcing import force_operation
 from tests.support.office import OTTO, RENE, RIKO, SAM, TENANT, Office, closing, policy
 
@@ -118,6 +120,32 @@ OBJECTIONS: dict[str, tuple[Change, str, str]] = {
 }  # fmt: skip
 
 
+ALWAYS = [n for n in CheckName if n not in {CheckName.REPEAT, CheckName.UNDOES}]
+"""What every opening of a closing checks."""
+
+CHECKED = {
+    "not_permitted": "approvers",
+    "identity_refused": "identities",
+    "other_workspace": "identities",
+    "version_changed": "ticket",
+    "provider_changed": "provider",
+    "time_to_use_over": "approval",
+    "already_done": "once",
+}
+
+
+async def _checks(office: Office, machine: str, target: str) -> dict[str, str]:
+    """Return what the journal tells of the checks, in their order, with one machine's move."""
+    [(detail,)] = await office.rows(
+        "SELECT detail FROM journal WHERE machine = :machine AND target = :target "
+        "AND detail ? 'checks'",
+        machine=machine,
+        target=target,
+    )
+    found = detail["checks"]
+    return {name.value: found[name.value] for name in CheckName if name.value in found}
+
+
 @pytest.mark.parametrize("name", OBJECTIONS)
 async def test_nothing_is_opened_when(office: Office, name: str) -> None:
     change, reason, status = OBJECTIONS[name]
@@ -133,6 +161,11 @@ async def test_nothing_is_opened_when(office: Office, name: str) -> None:
     assert await office.rows("SELECT id FROM attempts") == []
     closed = "SELECT 1 FROM desk_events WHERE kind = 'closed' AND operation_id IS NOT NULL"
     assert await office.rows(closed) == []
+    told = await _checks(office, "operation", status)
+    check = "requester" if name.startswith("the requester may not") else CHECKED[reason]
+    assert [*told] == [item.value for item in ALWAYS]
+    assert next(item for item, found in told.items() if found != "held") == check
+    assert told[check] == reason
 
 
 async def test_an_opening_closes_consumes_and_records_in_one_commit(office: Office) -> None:
@@ -151,6 +184,18 @@ async def test_an_opening_closes_consumes_and_records_in_one_commit(office: Offi
     assert parts == [("applied",), ("dispatched",)]
     assert isinstance(await office.open_one(claimed), NotOpened)
     assert await office.status(operation) == "executing"
+    told = await _checks(office, "operation", "executing")
+    assert told == {name.value: "held" for name in ALWAYS}
+
+
+async def test_a_retry_tells_its_own_checks_with_its_attempt(office: Office) -> None:
+    claimed, opened = await office.opened()
+    await office.report(claimed, opened, not_applied(retryable=True))
+    await office.later(seconds=5)
+    again = await office.open_one(await office.claim_operation(claimed.claim.key[1]))
+    assert isinstance(again, Opened)
+    told = await _checks(office, "attempt", "dispatched")
+    assert told == {name.value: "held" for name in ALWAYS}
 
 
 async def test_an_old_look_at_a_person_puts_the_opening_off_and_asks_for_a_new_one(

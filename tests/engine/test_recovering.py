@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import httpx2
 import pytest
@@ -15,8 +16,9 @@ from bot.sandbox.clock import VirtualClock
 from bot.sandbox.postmark_double import PostmarkDouble
 from bot.sandbox.provider_faults import Fault, PlannedFault
 from bot.sandbox.resend_double import ResendDouble
+from executor.adapters.mail import resend as resend_adapter
 from executor.adapters.mail.postmark import PostmarkMail
-from executor.adapters.mail.resend import KEY_WINDOW_SECONDS, ResendMail
+from executor.adapters.mail.resend import ResendMail
 from executor.domain.effect import Capability
 from executor.domain.errors import ForbiddenByDatabase
 from executor.domain.recovery import MOST_LOOKUPS, MOST_SENDINGS, Why
@@ -30,18 +32,19 @@ from tests.support.office import RENE, Office
 LOST = PlannedFault(Fault.DROP, after_accepting=True)
 NEVER = PlannedFault(Fault.DROP)
 BOUND = 5.0
+KEY_WINDOW_SECONDS = 86_400.0
 
 
 class Shorter(ResendMail):
     """The same account, declared to remember keys for ten minutes only."""
 
-    key_window_seconds = 600.0
+    declaration = replace(resend_adapter.DECLARED, key_window=timedelta(minutes=10))
 
 
 class Deaf(ResendMail):
     """The same account, declared to know nothing of keys."""
 
-    capability = Capability.OPAQUE
+    declaration = replace(resend_adapter.DECLARED, capability=Capability.OPAQUE, key_window=None)
 
 
 @dataclass(kw_only=True)
@@ -102,6 +105,10 @@ async def test_a_lost_answer_is_asked_for_again_under_the_same_key(resend: Keyed
     assert (resend.double.accepted, resend.double.faults.calls) == (1, 2)
     events = await resend.office.events(await resend.office.run_of(operation))
     assert ("recovers", "recovery", "executing") in events
+    [(checks,)] = await resend.office.rows(
+        "SELECT detail -> 'checks' FROM journal WHERE machine = 'attempt' AND detail ? 'checks'"
+    )
+    assert (checks["ticket"], checks["repeat"]) == ("held", "held")
 
 
 async def test_nothing_is_repeated_before_its_time(resend: Keyed) -> None:

@@ -16,7 +16,7 @@ from tests.support.waiting import until_true
 
 async def test_a_ticket_is_closed_and_its_mail_sent_once(database: Database) -> None:
     office = await Office.open(database)
-    crew = Crew(ScriptedModel(), office.mail, office.emails)
+    crew = Crew(ScriptedModel(), office.providers, office.emails)
     async with listening(database) as listener:
         worker = Worker(office.engine, crew, listener, "w1", WorkerTerms(poll_seconds=0.1))
         working = asyncio.create_task(worker.run())

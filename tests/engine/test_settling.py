@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from executor.adapters.host_clock import mint_id
+from executor.domain.effect import EffectKind
 from executor.domain.ids import AttemptId, OperationId, PrincipalId, operator_principal
 from executor.domain.transition import NoChange, Reason, Refused
 from executor.engine.card_record import OperationRecord
@@ -17,10 +18,9 @@ from executor.engine.endings import Stopped, expire
 from executor.engine.opening import NotOpened, Opened
 from executor.engine.presenting import operation_record
 from executor.engine.settling import read_back, settle
-from executor.engine.setup import activate_policy
-from executor.engine.word import Given, Said, Word, WordResult
+from executor.engine.word import Given, MayBeGiven, Said, Word, WordResult
 from tests.support.fake_mail import applied, not_applied, unknown
-from tests.support.office import CHANNEL, OTTO, RENE, RIKO, SAM, TENANT, Office, policy
+from tests.support.office import CHANNEL, OTTO, RENE, RIKO, SAM, TENANT, Office
 
 OLGA = operator_principal("Olga")
 
@@ -98,7 +98,7 @@ async def test_a_word_does_what_it_says_and_is_journaled(
     claimed, opened = await _in_doubt(office)
     id_ = claimed.claim.key[1]
     result = await _say(office, opened, said, note="I called Pat.")
-    assert result == Given(said, (await _record(office, id_)).status)
+    assert result == Given(said, (await _record(office, id_)).status, EffectKind.EMAIL_SEND)
     assert (await office.status(id_), await office.reason(id_)) == (operation, reason)
     assert await _attempts(office) == [attempt]
     events = await office.rows(
@@ -247,6 +247,26 @@ async def test_an_approval_of_a_repeat_that_proof_overtook_expires(office: Offic
     assert await expire(office.engine, [claimed.claim.key]) == 0
 
 
+async def test_a_person_who_asks_for_the_form_has_said_nothing_yet(office: Office) -> None:
+    claimed, opened = await _in_doubt(office)
+    before = await office.rows("SELECT wanted_revision FROM cards")
+    for said in Said:
+        asks = replace(
+            _word(claimed.claim.key[1], opened.attempt.id, said, note="x"), only_asks=True
+        )
+        assert await settle(office.engine, [asks]) == [MayBeGiven()]
+    assert await office.status(claimed.claim.key[1]) == "unknown"
+    assert await office.rows("SELECT 1 FROM journal WHERE event = 'word_given'") == []
+    assert await office.rows("SELECT 1 FROM notices WHERE answer ? 'said'") == []
+    assert await _approvals(office) == ["consumed"]
+    assert await office.rows("SELECT wanted_revision FROM cards") == before
+    stranger = replace(
+        _word(claimed.claim.key[1], opened.attempt.id, Said.SENT, OTTO), only_asks=True
+    )
+    assert _reason((await settle(office.engine, [stranger]))[0]) is Reason.NOT_PERMITTED
+    assert len(await office.rows("SELECT 1 FROM journal WHERE event = 'word_refused'")) == 1
+
+
 async def test_sending_again_is_offered_and_heard_only_while_a_repeat_could_open(
     office: Office,
 ) -> None:
@@ -254,10 +274,6 @@ async def test_sending_again_is_offered_and_heard_only_while_a_repeat_could_open
     doubt = (await _record(office, claimed.claim.key[1])).doubt
     assert doubt is not None
     assert (doubt.attempt_id, doubt.may_send_again) == (opened.attempt.id, True)
-    await activate_policy(office.engine, policy(approval={"quorum": 2}))
-    assert await _may_send_again(office, opened) is False
-    assert _reason(await _say(office, opened, Said.SEND_AGAIN)) is Reason.REPEAT_NEEDS_MORE_PEOPLE
-    await activate_policy(office.engine, policy())
     await office.customer_writes()
     assert await _may_send_again(office, opened) is False
     assert _reason(await _say(office, opened, Said.SEND_AGAIN)) is Reason.VERSION_CHANGED

@@ -41,7 +41,7 @@ async def test_a_run_that_keeps_stopping_its_workers_is_ended(office: Office) ->
     run_id = await office.start_run()
     for _ in range(3):
         await _abandon(office)
-    crew = Crew(FakeModel([]), office.mail, office.emails)
+    crew = Crew(FakeModel([]), office.providers, office.emails)
     terms = WorkerTerms(most_takeovers=3, poll_seconds=0.05)
     async with listening(office.database) as listener:
         worker = Worker(office.engine, crew, listener, "w1", terms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from executor.domain.approval import Vote
-from executor.engine.accept import Accepted
+from executor.engine.converging import Accepted
 from executor.engine.endings import Stopped
 from executor.engine.waking import wake
 from tests.support.fake_mail import applied, not_applied, unknown

@@ -43,7 +43,7 @@ async def _at_work(
     grace_seconds: float = 10.0,
 ) -> AsyncIterator[Worker]:
     """Run a worker; leaving the block stops it, with ``grace_seconds`` for what it holds."""
-    crew = Crew(model or FakeModel([]), office.mail, office.emails)
+    crew = Crew(model or FakeModel([]), office.providers, office.emails)
     terms = WorkerTerms(grace_seconds=grace_seconds, poll_seconds=0.05)
     async with listening(office.database) as listener:
         worker = Worker(office.engine, crew, listener, owner, terms)

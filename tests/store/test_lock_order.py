@@ -16,11 +16,15 @@ from sqlalchemy import text
 from executor.domain.budget import Void
 from executor.domain.errors import StaleEpoch
 from executor.engine.budget import Ask, Held, charge_alone, reserve
+from executor.engine.compensating import compensate
 from executor.engine.endings import expire
+from executor.engine.opening import Opened, OpenResult, Ready, open_attempts
 from executor.engine.report import Report, report
+from executor.engine.sighting import see_all
 from executor.store.database import Database
-from tests.support.fake_mail import applied
+from tests.support.fake_mail import applied, not_applied
 from tests.support.office import TENANT, Office, closing
+from tests.support.outside import PAT, at_zendesk
 from tests.support.waiting import another_pool, until_blocked
 
 Act = Callable[[], Coroutine[Any, Any, object]]
@@ -74,6 +78,22 @@ async def test_a_cancel_locks_in_order(database: Database, database_url: str, he
     office = await Office.open(database)
     run_id = await office.run_of(await office.proposed())
     await _runs_into(database_url, lambda: office.cancel(run_id), held=held, free=_later_than(held))
+
+
+@pytest.mark.parametrize("held", [RUN, TICKET, OPERATION, APPROVAL, CARD])
+async def test_a_compensation_locks_in_order(
+    database: Database, database_url: str, held: str
+) -> None:
+    office = await Office.open(database)
+    claimed, opened = await office.opened()
+    await office.report(claimed, opened, not_applied(retryable=False))
+    await _runs_into(
+        database_url,
+        lambda: compensate(office.engine, office.providers),
+        held=held,
+        free=_later_than(held),
+    )
+    assert len(await office.rows("SELECT 1 FROM operations")) == 2
 
 
 @pytest.mark.parametrize("held", [OPERATION, CARD])
@@ -200,3 +220,40 @@ async def test_an_epoch_compared_in_a_sub_select_would_let_the_stale_worker_thro
             await successor.execute(TAKE_OVER)
             await successor.execute(text("UPDATE operations SET detail = '{}'"))
         assert await writing == 1
+
+
+COUNT = "SELECT 1 FROM ticket_episodes"
+
+
+async def test_our_count_of_an_outside_tickets_closings_is_locked_in_the_tickets_place(
+    database: Database, database_url: str
+) -> None:
+    office = await Office.open(database)
+    async with at_zendesk(office) as outside:
+        version = await outside.version()
+        operation = await outside.approved()
+        claimed = await office.claim_operation(operation)
+        run_id = await office.start_run()
+        held = await office.claim_run(run_id)
+
+        async def asking() -> None:
+            await office.ask(run_id, held, closing(to=[PAT]), version=version)
+
+        await _runs_into(database_url, asking, held=COUNT, free=[OPERATION, APPROVAL, CARD])
+
+        [sight] = (await see_all(office.engine, outside.desk, ["4101"])).values()
+        opened: list[OpenResult] = []
+
+        async def opening() -> None:
+            ready = [Ready(claimed.claim, sight)]
+            opened.extend(await open_attempts(office.engine, office.providers, ready))
+
+        await _runs_into(database_url, opening, held=COUNT, free=[OPERATION, APPROVAL, CARD])
+        [result] = opened
+        assert isinstance(result, Opened)
+
+        async def reporting() -> None:
+            await office.report(claimed, result, applied())
+
+        await _runs_into(database_url, reporting, held=COUNT, free=[OPERATION, CARD, HEAD])
+        assert await outside.is_applied(operation, "ticket.close")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -46,10 +47,10 @@ SELECT 'T1', a.id, 'p', 'approve', '', a.digest, 1, '{}', now() FROM approvals a
 INSERT INTO proposals (tenant_id, run_id, step, ordinal, operation_id, requester, linked,
     proposed_at)
 SELECT 'T1', o.run_id, 1, 0, o.id, 'r', false, now() FROM operations o;
-INSERT INTO effects (tenant_id, id, seq, status, operation_id, position, kind, capability,
+INSERT INTO effects (tenant_id, id, seq, status, operation_id, position, kind, capability, promise,
     provider, idempotency_key, payload, payload_digest, envelope)
-SELECT 'T1', o.id, 1, 'planned', o.id, 1, 'email.send', 'opaque', 'smtp', CAST(o.id AS text), '',
-       sha256(''), '{}'
+SELECT 'T1', o.id, 1, 'planned', o.id, 1, 'email.send', 'opaque', '', 'smtp', CAST(o.id AS text),
+       '', sha256(''), '{}'
 FROM operations o;
 INSERT INTO attempts (tenant_id, id, seq, status, operation_id, effect_id, number, epoch,
     capability, provider, idempotency_key, payload_digest, opened_at, deadline_at, conclude_at,
@@ -73,11 +74,17 @@ FROM operations o;
 ANALYZE;
 """
 
+NIL = UUID(int=0)
 PLANS: dict[str, tuple[dict[str, object], set[str]]] = {
     "due_runs": ({"most": 10}, {"runs_that_are_due"}),
     "due_operations": ({"most": 10}, {"operations_that_are_due"}),
     "attempts_to_conclude": ({"most": 10}, {"attempts_to_conclude"}),
     "attempts_to_recover": ({"most": 10}, {"attempts_to_recover"}),
+    "closings_to_compensate": ({"most": 10}, {"closings_to_compensate"}),
+    "reopenings_of": (
+        {"tenants": ["T1"], "ids": [NIL]},
+        {"one_reopening_a_closing"},
+    ),
     "approvals_past_their_time": (
         {"most": 10},
         {"approvals_to_decide_by", "approvals_to_use_by"},

@@ -92,6 +92,7 @@ CHECKS: dict[str, list[str]] = {
         "status = 'failed', ended_at = now(), reason = 'x', due_at = now(), lease_owner = NULL, "
         "lease_until = NULL",
     ),
+    "only_a_driven_run_is_due": _set("runs", "driven = false"),
     "only_a_running_run_is_leased": _set("runs", "status = 'waiting'"),
     "a_lease_has_an_owner_and_an_end": _set("runs", "lease_until = NULL"),
     "takeovers_are_counted_from_zero": _set("runs", "takeovers = -1"),
@@ -108,8 +109,11 @@ CHECKS: dict[str, list[str]] = {
     "only_live_work_is_due": _set(
         "operations", "status = 'partial', ended_at = now(), lease_owner = NULL, lease_until = NULL"
     ),
+    "only_a_reopening_undoes_something": _set("operations", "compensates = id"),
+    "only_what_is_partial_is_compensated": _set("operations", "compensate_at = now()"),
     "only_work_in_hand_is_leased": _set("operations", "status = 'unknown'"),
     "an_operations_lease_has_an_owner_and_an_end": _set("operations", "lease_until = NULL"),
+    "a_silent_desk_has_a_problem": _set("operations", "desk_problem = 'no answer'"),
     "the_payload_is_what_was_digested": _set("effects", "payload = payload || 'x'"),
     "an_effect_has_a_known_status": _set("effects", "status = 'sent'"),
     "an_attempt_has_a_known_status": _set("attempts", "status = 'sent', reported_at = now()"),
@@ -280,3 +284,26 @@ async def test_a_second_live_approval_of_one_operation_is_refused(office: Office
         "WHERE status = 'granted'"
     )
     assert await _refused_by(office, second) == "one_live_approval_an_operation"
+
+
+async def test_a_first_approval_beside_the_first_is_refused(office: Office) -> None:
+    await office.opened("4102")
+    second = (
+        "INSERT INTO approvals (tenant_id, id, seq, status, operation_id, digest, content_revision,"
+        " quorum, decide_within_seconds, use_within_seconds, opened_at) SELECT tenant_id, "
+        "gen_random_uuid(), 1, 'open', operation_id, digest, 1, 1, 1, 1, opened_at FROM approvals "
+        "WHERE status = 'consumed'"
+    )
+    assert await _refused_by(office, second) == "one_first_approval_an_operation"
+
+
+async def test_an_approval_of_a_repeat_of_something_else_is_refused(office: Office) -> None:
+    await office.opened("4102")
+    crossed = (
+        "INSERT INTO approvals (tenant_id, id, seq, status, operation_id, repeats_attempt, digest, "
+        "content_revision, quorum, decide_within_seconds, use_within_seconds, opened_at) "
+        "SELECT a.tenant_id, gen_random_uuid(), 1, 'open', a.operation_id, t.id, a.digest, 1, 1, 1,"
+        " 1, a.opened_at FROM approvals a JOIN attempts t ON t.operation_id <> a.operation_id"
+    )
+    wanted = "an_approval_of_a_repeat_names_an_attempt_of_its_operation"
+    assert await _refused_by(office, crossed) == wanted

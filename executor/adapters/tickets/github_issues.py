@@ -43,11 +43,16 @@ from executor.adapters.tickets.github_issue import (
     observation,
     stamp_of,
 )
-from executor.adapters.tickets.stamp_text import moment
-from executor.domain.effect import Capability, Outcome, OutcomeKind
+from executor.domain.declaration import Declaration, Guard, Notices
+from executor.domain.effect import Capability, EffectKind, Outcome, OutcomeKind
 from executor.domain.errors import InvalidContent
+from executor.domain.finding import Finding
 from executor.domain.payloads import JsonObject, canonical
-from executor.engine.desk_port import DeskUnavailable, Finding, Observation, OutgoingChange
+from executor.domain.recovery import READING_LAG
+from executor.domain.stamp import moment
+from executor.engine.desk_port import DeskUnavailable, Observation, OutgoingChange
+
+GITHUB_API_URL = "https://api.github.com"
 
 LONGEST_REQUEST_SECONDS = 30.0
 """Default bound of one request, and of the readings before it together."""
@@ -64,6 +69,19 @@ _PAGE_SIZE = 100
 _MOST_PAGES = 20
 
 
+DECLARED = Declaration(
+    "GitHub Issues",
+    EffectKind.TICKET_CLOSE,
+    Capability.LOOKUP,
+    "whoever can read the issue's timeline",
+    # GitHub shows at once what it has taken; this keeps our readings apart.
+    lookup_lag=READING_LAG,
+    version_resolution=timedelta(seconds=1),
+    guard=Guard.CHECKED_ONLY,
+    notices=Notices.ALWAYS,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class GithubSettings:
     """Access to the issues of one repository; ``url`` is that of the REST API."""
@@ -71,7 +89,7 @@ class GithubSettings:
     owner: str
     repository: str
     token: str = field(repr=False)
-    url: str = "https://api.github.com"
+    url: str = GITHUB_API_URL
 
     def __post_init__(self) -> None:
         """Refuse what no request could be made from."""
@@ -121,27 +139,19 @@ class GithubIssues:
         return f"github:{self._settings.owner}/{self._settings.repository}"
 
     @property
+    def declaration(self) -> Declaration:
+        """What can be promised of this repository."""
+        return DECLARED
+
+    @property
     def capability(self) -> Capability:
         """An issue that we closed can be found; one that we did not find closed proves nothing."""
-        return Capability.LOOKUP
+        return self.declaration.capability
 
     @property
     def notifies_on_close(self) -> bool:
         """GitHub mails the subscribers of an issue, its author first, about notes and closes."""
         return True
-
-    @property
-    def guard(self) -> str:
-        """One sentence for the card: what keeps a change of the last moment from being run over."""
-        return "GitHub: checked, not guarded: a change within the last second is not stopped."
-
-    @property
-    def promise(self) -> str:
-        """One sentence for the card: what this desk lets us promise."""
-        return (
-            "GitHub: closed once and found by our hidden mark; "
-            "if it is not found closed, a person must say what to do."
-        )
 
     @property
     def longest_request_seconds(self) -> float:
@@ -205,7 +215,7 @@ class GithubIssues:
             "noted": note is not None,
             "finding": (Finding.MOVED if moved else Finding.UNCHANGED).value,
         }
-        if note is None or not _closed_by_author_of(note, issue):
+        if note is None or not _would_close(change) or not _closed_by_author_of(note, issue):
             return Outcome(OutcomeKind.UNKNOWN, evidence)
         evidence = {**evidence, "finding": Finding.MARKER.value}
         # Only a version that nobody has changed since is our own, to be undone by us.
@@ -351,6 +361,11 @@ def _unfit(change: OutgoingChange) -> str | None:
     except (ValueError, KeyError, TypeError):
         return "the stored request is not one of ours"
     return None if marked and known else "the stored request does not carry its marker"
+
+
+def _would_close(change: OutgoingChange) -> bool:
+    """Tell a close from a reopening: a closed issue proves nothing of the latter."""
+    return bool(json.loads(change.payload)["issue"]["state"] == "closed")
 
 
 def _differs(look: _Look, change: OutgoingChange, note: GithubComment | None) -> bool:

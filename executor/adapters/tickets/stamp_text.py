@@ -3,18 +3,11 @@ time."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator
 
-
-def moment(stamp: str) -> datetime:
-    """Read a stamp; raises ``ValueError`` for what is no time with an offset."""
-    read = datetime.fromisoformat(stamp)
-    if read.tzinfo is None:
-        raise ValueError("a stamp without an offset")
-    return read
+from executor.domain.stamp import moment
 
 
 def _is_moment(stamp: str) -> str:

@@ -19,6 +19,7 @@ import json
 import re
 import ssl
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from pydantic import ValidationError
 
@@ -31,7 +32,6 @@ from executor.adapters.tickets.answers import (
     json_object,
     quote,
 )
-from executor.adapters.tickets.stamp_text import moment
 from executor.adapters.tickets.zendesk_ticket import (
     AUDITS_PAGE,
     TICKET_PAGE,
@@ -43,16 +43,13 @@ from executor.adapters.tickets.zendesk_ticket import (
     observation,
     stamp_of,
 )
-from executor.domain.effect import Capability, Outcome, OutcomeKind
+from executor.domain.declaration import Declaration, Guard, Notices
+from executor.domain.effect import Capability, EffectKind, Outcome, OutcomeKind
 from executor.domain.errors import InvalidContent
+from executor.domain.finding import Finding
 from executor.domain.payloads import JsonObject, canonical
-from executor.engine.desk_port import (
-    DeskUnavailable,
-    Finding,
-    Observation,
-    OutgoingChange,
-    Stamp,
-)
+from executor.domain.stamp import Stamp, moment
+from executor.engine.desk_port import DeskUnavailable, Observation, OutgoingChange
 
 LONGEST_REQUEST_SECONDS = 60.0
 """Default bound of one request."""
@@ -65,6 +62,17 @@ _MARKER = re.compile(r"[a-z0-9_-]{8,80}")
 _PAGE_SIZE = 100
 _MOST_PAGES = 20
 _MOST_TOLD = 10
+
+
+DECLARED = Declaration(
+    "Zendesk",
+    EffectKind.TICKET_CLOSE,
+    Capability.CONDITIONAL,
+    "whoever can read the ticket's events in Zendesk",
+    version_resolution=timedelta(seconds=1),
+    guard=Guard.COMPARED,
+    notices=Notices.AS_SET,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,27 +128,19 @@ class Zendesk:
         return f"zendesk:{self._authority.removesuffix('.zendesk.com')}"
 
     @property
+    def declaration(self) -> Declaration:
+        """What can be promised of this account."""
+        return DECLARED
+
+    @property
     def capability(self) -> Capability:
         """Compare-and-set on ``updated_at``."""
-        return Capability.CONDITIONAL
+        return self.declaration.capability
 
     @property
     def notifies_on_close(self) -> bool:
         """As the settings declare; our own note is private and mails nobody."""
         return self._settings.notifies_on_close
-
-    @property
-    def guard(self) -> str:
-        """One sentence for the card: what keeps a change of the last moment from being run over."""
-        return (
-            "Zendesk refuses the close if the ticket has changed since; "
-            "a change in the same second as the last one can slip through."
-        )
-
-    @property
-    def promise(self) -> str:
-        """One sentence for the card: what this desk lets us promise."""
-        return "Zendesk: closed with its note or not at all; if the answer is lost, we look it up."
 
     @property
     def longest_request_seconds(self) -> float:

@@ -12,10 +12,11 @@ from typing import Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, JsonValue, TypeAdapter
 
-from executor.adapters.tickets.stamp_text import StampText, moment
+from executor.adapters.tickets.stamp_text import StampText
 from executor.domain.payloads import digest, storable_text
+from executor.domain.stamp import Stamp, moment
 from executor.domain.ticket import ChangeKind, Ticket, TicketChange, TicketStatus
-from executor.engine.desk_port import Observation, Stamp
+from executor.engine.desk_port import Observation
 
 _DONE = frozenset({"solved", "closed"})
 _LONGEST_VALUE = 200

@@ -15,6 +15,8 @@ CREATE TABLE runs (
     policy_version text NOT NULL,
     reason         text,
     summary        text,
+    -- A run without a driver only holds one operation: no model works it, and it is never due.
+    driven         boolean NOT NULL DEFAULT true,
     due_at         timestamptz,
     lease_owner    text,
     lease_epoch    bigint NOT NULL DEFAULT 0,
@@ -32,6 +34,7 @@ CREATE TABLE runs (
         CHECK ((status IN ('succeeded', 'failed', 'cancelled')) = (ended_at IS NOT NULL)),
     CONSTRAINT an_ended_run_says_why CHECK (ended_at IS NULL OR reason IS NOT NULL),
     CONSTRAINT an_ended_run_is_not_due CHECK (ended_at IS NULL OR due_at IS NULL),
+    CONSTRAINT only_a_driven_run_is_due CHECK (driven OR due_at IS NULL),
     CONSTRAINT only_a_running_run_is_leased CHECK (lease_owner IS NULL OR status = 'running'),
     CONSTRAINT takeovers_are_counted_from_zero CHECK (takeovers >= 0),
     CONSTRAINT a_lease_has_an_owner_and_an_end CHECK ((lease_owner IS NULL) = (lease_until IS NULL)),

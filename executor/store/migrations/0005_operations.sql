@@ -20,6 +20,15 @@ CREATE TABLE operations (
     ticket_id        text NOT NULL,
     ticket_version   bigint NOT NULL,
     closed_version   bigint,
+    -- Versions of outside tickets, which are compared; their ticket_version is for people only.
+    ticket_stamp     jsonb,
+    closed_stamp     jsonb,
+    -- Since when an outside desk has kept this from going on, and what it did.
+    desk_silent_since timestamptz,
+    desk_problem     text,
+    -- The closing that a reopening would undo, and when a closing is looked at for one.
+    compensates      uuid,
+    compensate_at    timestamptz,
     reason           text,
     detail           jsonb NOT NULL DEFAULT '{}',
     due_at           timestamptz,
@@ -47,10 +56,17 @@ CREATE TABLE operations (
             ('awaiting', 'approved', 'rejected', 'expired', 'superseded', 'withdrawn', 'stale')),
     CONSTRAINT only_live_work_is_due CHECK (
         due_at IS NULL OR status IN ('approved', 'executing', 'unknown')),
+    CONSTRAINT only_a_reopening_undoes_something
+        CHECK ((kind = 'reopen_ticket') = (compensates IS NOT NULL)),
+    FOREIGN KEY (tenant_id, compensates) REFERENCES operations (tenant_id, id),
+    CONSTRAINT only_what_is_partial_is_compensated CHECK (
+        compensate_at IS NULL OR (status = 'partial' AND kind = 'close_ticket')),
     CONSTRAINT only_work_in_hand_is_leased CHECK (
         lease_owner IS NULL OR status IN ('approved', 'executing')),
     CONSTRAINT an_operations_lease_has_an_owner_and_an_end
         CHECK ((lease_owner IS NULL) = (lease_until IS NULL)),
+    CONSTRAINT a_silent_desk_has_a_problem
+        CHECK ((desk_silent_since IS NULL) = (desk_problem IS NULL)),
     CONSTRAINT an_operation_stands_where_its_journal_ends
         FOREIGN KEY (tenant_id, machine, id, seq, status)
         REFERENCES journal (tenant_id, machine, entity_id, seq, target)
@@ -64,6 +80,10 @@ CREATE INDEX operations_that_may_have_succeeded ON operations (tenant_id, intent
     WHERE status IN ('succeeded', 'failed');
 CREATE INDEX operations_that_are_due ON operations (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX operations_whose_runs_wait_to_be_woken ON operations (tenant_id, id) WHERE wake_pending;
+-- A closing is undone once at most, whoever asks for it.
+CREATE UNIQUE INDEX one_reopening_a_closing ON operations (tenant_id, compensates)
+    WHERE compensates IS NOT NULL;
+CREATE INDEX closings_to_compensate ON operations (compensate_at) WHERE compensate_at IS NOT NULL;
 CREATE INDEX operations_by_run ON operations (tenant_id, run_id);
 
 -- Which tool call of which run proposed an operation; linked ones converged on another run's.
@@ -93,6 +113,7 @@ CREATE TABLE effects (
     kind            text NOT NULL,
     capability      text NOT NULL,
     provider        text NOT NULL,
+    promise         text NOT NULL,
     idempotency_key text NOT NULL,
     payload         bytea NOT NULL,
     payload_digest  bytea NOT NULL,
@@ -144,6 +165,7 @@ CREATE TABLE attempts (
         REFERENCES effects (tenant_id, id, idempotency_key, payload_digest),
     FOREIGN KEY (tenant_id, operation_id) REFERENCES operations (tenant_id, id),
     CONSTRAINT attempts_are_numbered UNIQUE (tenant_id, effect_id, number),
+    CONSTRAINT an_attempt_belongs_to_one_operation UNIQUE (tenant_id, id, operation_id),
     CONSTRAINT an_attempt_has_a_known_status CHECK (status IN (
         'dispatched', 'applied', 'not_applied', 'unknown')),
     CONSTRAINT an_attempt_is_reported_when_it_is_no_longer_open
@@ -173,6 +195,8 @@ CREATE TABLE approvals (
     seq                   integer NOT NULL,
     status                text NOT NULL,
     operation_id          uuid NOT NULL,
+    -- The attempt after which it lets the same be tried once more; NULL: the operation's first approval.
+    repeats_attempt       uuid,
     digest                bytea NOT NULL,
     content_revision      integer NOT NULL,
     quorum                integer NOT NULL,
@@ -185,6 +209,9 @@ CREATE TABLE approvals (
     ended_at              timestamptz,
     PRIMARY KEY (tenant_id, id),
     FOREIGN KEY (tenant_id, operation_id) REFERENCES operations (tenant_id, id),
+    CONSTRAINT an_approval_of_a_repeat_names_an_attempt_of_its_operation
+        FOREIGN KEY (tenant_id, repeats_attempt, operation_id)
+        REFERENCES attempts (tenant_id, id, operation_id),
     CONSTRAINT an_approval_has_a_known_status CHECK (status IN (
         'open', 'granted', 'denied', 'expired', 'withdrawn', 'void', 'consumed')),
     CONSTRAINT at_least_one_vote_is_needed CHECK (quorum >= 1),
@@ -201,6 +228,11 @@ CREATE TABLE approvals (
 -- At most one approval of an operation can still let it act; a consumed one was used once.
 CREATE UNIQUE INDEX one_live_approval_an_operation ON approvals (tenant_id, operation_id)
     WHERE status IN ('open', 'granted');
+-- All others of it let something be repeated, each after one attempt.
+CREATE UNIQUE INDEX one_first_approval_an_operation ON approvals (tenant_id, operation_id)
+    WHERE repeats_attempt IS NULL;
+CREATE INDEX approvals_of_repeats_under_way ON approvals (tenant_id, operation_id)
+    WHERE repeats_attempt IS NOT NULL AND status IN ('open', 'granted');
 CREATE INDEX approvals_to_decide_by ON approvals (decide_by) WHERE status = 'open';
 CREATE INDEX approvals_to_use_by ON approvals (use_by) WHERE status = 'granted';
 CREATE INDEX approvals_by_operation ON approvals (tenant_id, operation_id);

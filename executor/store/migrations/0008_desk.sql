@@ -37,6 +37,8 @@ ALTER TABLE desk_tickets ADD CONSTRAINT every_version_says_what_changed
 -- A ticket is closed once by one operation.
 CREATE UNIQUE INDEX an_operation_closes_once ON desk_events (tenant_id, operation_id)
     WHERE operation_id IS NOT NULL AND kind = 'closed';
+CREATE UNIQUE INDEX an_operation_reopens_once ON desk_events (tenant_id, operation_id)
+    WHERE operation_id IS NOT NULL AND kind = 'reopened';
 
 CREATE TABLE ticket_episodes (
     tenant_id      text NOT NULL REFERENCES tenants (id),
@@ -44,6 +46,17 @@ CREATE TABLE ticket_episodes (
     ticket_id      text NOT NULL,
     episode        integer NOT NULL,
     closed_version bigint,
+    closed_stamp   jsonb,
     PRIMARY KEY (tenant_id, desk, ticket_id),
     CONSTRAINT episodes_begin_at_one CHECK (episode >= 1)
+);
+
+-- Tickets of outside desks as they were seen last: what cards show, and never what is compared.
+CREATE TABLE outside_tickets (
+    tenant_id text NOT NULL REFERENCES tenants (id),
+    desk      text NOT NULL,
+    ticket_id text NOT NULL,
+    seen      jsonb NOT NULL,
+    seen_at   timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, desk, ticket_id)
 );

@@ -38,6 +38,7 @@ INSERT INTO edges (machine, source, target) VALUES
     ('operation', 'executing', 'partial'),
     ('operation', 'executing', 'succeeded'),
     ('operation', 'executing', 'unknown'),
+    ('operation', 'failed', 'left'),
     ('operation', 'failed', 'succeeded'),
     ('operation', 'partial', 'compensated'),
     ('operation', 'partial', 'executing'),

@@ -3,14 +3,16 @@
 WITH opened AS (
     SELECT * FROM unnest(
         CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:operations AS uuid[]),
+        CAST(:repeats AS uuid[]),
         CAST(:digests AS bytea[]), CAST(:content_revisions AS integer[]), CAST(:quorums AS integer[]),
         CAST(:decide_withins AS integer[]), CAST(:use_withins AS integer[])
-    ) AS o (tenant_id, id, operation_id, digest, content_revision, quorum, decide_within_seconds,
-            use_within_seconds)
+    ) AS o (tenant_id, id, operation_id, repeats_attempt, digest, content_revision, quorum,
+            decide_within_seconds, use_within_seconds)
 ), inserted AS (
-    INSERT INTO approvals (tenant_id, id, seq, status, operation_id, digest, content_revision, quorum,
-                           decide_within_seconds, use_within_seconds, opened_at)
-    SELECT tenant_id, id, 1, 'open', operation_id, digest, content_revision, quorum,
+    INSERT INTO approvals (tenant_id, id, seq, status, operation_id, repeats_attempt, digest,
+                           content_revision, quorum, decide_within_seconds, use_within_seconds,
+                           opened_at)
+    SELECT tenant_id, id, 1, 'open', operation_id, repeats_attempt, digest, content_revision, quorum,
            decide_within_seconds, use_within_seconds, :now
     FROM opened
     RETURNING tenant_id, id
@@ -21,9 +23,11 @@ SELECT e.* FROM journal_entries(CAST(:entries AS jsonb)) AS e
 JOIN inserted i ON i.tenant_id = e.tenant_id AND i.id = e.entity_id;
 
 -- name: lock_approvals
--- Lock the newest approval of each operation, in order, with its votes.
+-- Lock, in order, the newest approval of each operation under which it may act, or might have, with
+-- its votes. One of a repeat counts once it is granted: half a yes changes nothing.
 SELECT a.tenant_id, a.id, a.seq, a.status, a.operation_id, a.digest, a.content_revision, a.quorum,
        a.decide_within_seconds, a.use_within_seconds, a.presented_at, a.decide_by, a.use_by,
+       a.repeats_attempt,
        (SELECT COALESCE(jsonb_agg(jsonb_build_array(d.principal, d.vote) ORDER BY d.decided_at,
                                   d.principal), '[]')
         FROM decisions d
@@ -31,10 +35,34 @@ SELECT a.tenant_id, a.id, a.seq, a.status, a.operation_id, a.digest, a.content_r
 FROM approvals a
 JOIN unnest(CAST(:tenants AS text[]), CAST(:operations AS uuid[])) AS w (tenant_id, operation_id)
     USING (tenant_id, operation_id)
-WHERE a.opened_at = (SELECT max(n.opened_at) FROM approvals n
-                     WHERE n.tenant_id = a.tenant_id AND n.operation_id = a.operation_id)
+WHERE a.id = (SELECT n.id FROM approvals n
+              WHERE n.tenant_id = a.tenant_id AND n.operation_id = a.operation_id
+                AND (n.repeats_attempt IS NULL OR n.status IN ('granted', 'consumed'))
+              ORDER BY n.opened_at DESC, n.id DESC LIMIT 1)
 ORDER BY a.tenant_id, a.id
 FOR UPDATE OF a;
+
+-- name: repeats_under_way
+-- Read the approvals of repeats that can still come to something, with their votes. Their
+-- operations are locked, and nobody changes an approval without that lock.
+SELECT a.tenant_id, a.id, a.seq, a.status, a.operation_id, a.digest, a.content_revision, a.quorum,
+       a.decide_within_seconds, a.use_within_seconds, a.presented_at, a.decide_by, a.use_by,
+       a.repeats_attempt,
+       (SELECT COALESCE(jsonb_agg(jsonb_build_array(d.principal, d.vote) ORDER BY d.decided_at,
+                                  d.principal), '[]')
+        FROM decisions d
+        WHERE d.tenant_id = a.tenant_id AND d.approval_id = a.id) AS votes
+FROM approvals a
+JOIN unnest(CAST(:tenants AS text[]), CAST(:operations AS uuid[])) AS w (tenant_id, operation_id)
+    USING (tenant_id, operation_id)
+WHERE a.repeats_attempt IS NOT NULL AND a.status IN ('open', 'granted');
+
+-- name: newest_repeat
+-- Read the newest approval of a repeat of one operation, as its card shows it; takes no lock.
+SELECT id, status, quorum, decide_within_seconds, decide_by, use_by, repeats_attempt
+FROM approvals
+WHERE tenant_id = :tenant AND operation_id = :operation AND repeats_attempt IS NOT NULL
+ORDER BY opened_at DESC, id DESC LIMIT 1;
 
 -- name: move_approvals
 -- Move approvals where they still are in their source.
@@ -98,14 +126,21 @@ SELECT principal, vote, note, decided_at FROM decisions
 WHERE tenant_id = :tenant AND approval_id = :approval ORDER BY decided_at, principal;
 
 -- name: approvals_past_their_time
--- Find approvals whose time to decide, or time to use, is over.
+-- Find approvals whose time to decide, or time to use, is over, and those of repeats that have
+-- outlived the doubt that they are about.
 (SELECT tenant_id, operation_id FROM approvals
  WHERE status = 'open' AND decide_by <= (SELECT signoff_clock())
  ORDER BY decide_by LIMIT :most)
 UNION ALL
 (SELECT tenant_id, operation_id FROM approvals
  WHERE status = 'granted' AND use_by <= (SELECT signoff_clock())
- ORDER BY use_by LIMIT :most);
+ ORDER BY use_by LIMIT :most)
+UNION
+(SELECT a.tenant_id, a.operation_id FROM approvals a
+ JOIN operations o ON o.tenant_id = a.tenant_id AND o.id = a.operation_id
+ WHERE a.repeats_attempt IS NOT NULL AND a.status IN ('open', 'granted')
+   AND o.status NOT IN ('unknown', 'executing')
+ LIMIT :most);
 
 -- name: remember_requests
 -- Keep the hashes of signed requests; those that were seen before are not returned.

@@ -5,14 +5,14 @@ WITH planned AS (
         CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:operations AS uuid[]),
         CAST(:positions AS smallint[]), CAST(:kinds AS text[]), CAST(:capabilities AS text[]),
         CAST(:providers AS text[]), CAST(:keys AS text[]), CAST(:payloads AS bytea[]),
-        CAST(:digests AS bytea[]), CAST(:envelopes AS text[])
+        CAST(:digests AS bytea[]), CAST(:envelopes AS text[]), CAST(:promises AS text[])
     ) AS p (tenant_id, id, operation_id, position, kind, capability, provider, idempotency_key,
-            payload, payload_digest, envelope)
+            payload, payload_digest, envelope, promise)
 ), inserted AS (
     INSERT INTO effects (tenant_id, id, seq, status, operation_id, position, kind, capability,
-                         provider, idempotency_key, payload, payload_digest, envelope)
+                         provider, promise, idempotency_key, payload, payload_digest, envelope)
     SELECT tenant_id, id, 1, 'planned', operation_id, position, kind, capability, provider,
-           idempotency_key, payload, payload_digest, CAST(envelope AS jsonb)
+           promise, idempotency_key, payload, payload_digest, CAST(envelope AS jsonb)
     FROM planned
     RETURNING tenant_id, id
 )

@@ -6,15 +6,17 @@ WITH minted AS (
         CAST(:intent_keys AS text[]), CAST(:intents AS text[]), CAST(:digests AS bytea[]),
         CAST(:content_digests AS bytea[]), CAST(:content_revisions AS integer[]),
         CAST(:requesters AS text[]), CAST(:policy_versions AS text[]), CAST(:desks AS text[]),
-        CAST(:ticket_ids AS text[]), CAST(:ticket_versions AS bigint[])
+        CAST(:ticket_ids AS text[]), CAST(:ticket_versions AS bigint[]), CAST(:ticket_stamps AS text[]),
+        CAST(:compensates AS uuid[])
     ) AS m (tenant_id, id, run_id, kind, intent_key, intent, digest, content_digest, content_revision,
-            requester, policy_version, desk, ticket_id, ticket_version)
+            requester, policy_version, desk, ticket_id, ticket_version, ticket_stamp, compensates)
 ), inserted AS (
     INSERT INTO operations (tenant_id, id, seq, status, run_id, kind, intent_key, intent, digest,
         content_digest, content_revision, requester, policy_version, desk, ticket_id, ticket_version,
-        created_at)
+        ticket_stamp, compensates, created_at)
     SELECT tenant_id, id, 1, 'awaiting', run_id, kind, intent_key, intent, digest, content_digest,
-           content_revision, requester, policy_version, desk, ticket_id, ticket_version, :now
+           content_revision, requester, policy_version, desk, ticket_id, ticket_version,
+           CAST(ticket_stamp AS jsonb), compensates, :now
     FROM minted
     RETURNING tenant_id, id, number
 ), written AS (
@@ -30,7 +32,8 @@ SELECT tenant_id, id, number FROM inserted;
 SELECT o.tenant_id, o.id, o.number, o.seq, o.status, o.run_id, o.intent_key, o.intent, o.digest,
        o.content_digest, o.content_revision, o.requester, o.policy_version, o.desk, o.ticket_id,
        o.ticket_version, o.closed_version, o.reason, o.detail, o.lease_owner, o.lease_epoch,
-       o.opened_at
+       o.opened_at, o.ticket_stamp, o.closed_stamp, o.desk_silent_since, o.kind, o.compensates,
+       o.compensate_at, o.ended_at
 FROM operations o
 JOIN unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id) USING (tenant_id, id)
 ORDER BY o.tenant_id, o.id
@@ -38,7 +41,7 @@ FOR UPDATE OF o;
 
 -- name: peek_operations
 -- Read what operations name and never change, to lock it before them.
-SELECT o.tenant_id, o.run_id, o.ticket_id, o.intent_key
+SELECT o.tenant_id, o.run_id, o.desk, o.ticket_id, o.intent_key, o.compensates
 FROM operations o
 JOIN unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id) USING (tenant_id, id)
 ORDER BY o.tenant_id, o.id;
@@ -48,7 +51,8 @@ ORDER BY o.tenant_id, o.id;
 SELECT o.tenant_id, o.id, o.number, o.seq, o.status, o.run_id, o.intent_key, o.intent, o.digest,
        o.content_digest, o.content_revision, o.requester, o.policy_version, o.desk, o.ticket_id,
        o.ticket_version, o.closed_version, o.reason, o.detail, o.lease_owner, o.lease_epoch,
-       o.opened_at
+       o.opened_at, o.ticket_stamp, o.closed_stamp, o.desk_silent_since, o.kind, o.compensates,
+       o.compensate_at, o.ended_at
 FROM operations o
 WHERE o.due_at <= (SELECT signoff_clock()) AND o.status IN ('approved', 'executing')
 ORDER BY o.due_at
@@ -107,7 +111,8 @@ WITH moves AS (
         lease_until = CASE WHEN m.keeps_lease THEN o.lease_until END,
         opened_at = COALESCE(o.opened_at, m.opened_at), ended_at = m.ended_at,
         closed_version = COALESCE(m.closed_version, o.closed_version),
-        wake_pending = o.wake_pending OR m.ended_at IS NOT NULL
+        wake_pending = o.wake_pending OR m.ended_at IS NOT NULL,
+        compensate_at = CASE WHEN m.target = 'partial' AND o.kind = 'close_ticket' THEN m.ended_at END
     FROM moves m
     WHERE o.tenant_id = m.tenant_id AND o.id = m.id AND o.seq = m.seq AND o.status = m.source
     RETURNING o.tenant_id, o.id
@@ -118,6 +123,21 @@ WITH moves AS (
     JOIN moved ON moved.tenant_id = e.tenant_id AND moved.id = e.entity_id
 )
 SELECT id FROM moved;
+
+-- name: record_closed_stamps
+-- Keep the versions of outside tickets that our own closes have produced.
+UPDATE operations o SET closed_stamp = CAST(w.stamp AS jsonb)
+FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:stamps AS text[]))
+    AS w (tenant_id, id, stamp)
+WHERE o.tenant_id = w.tenant_id AND o.id = w.id
+RETURNING o.id;
+
+-- name: record_desk_silence
+-- Say since when an outside desk keeps operations from going on, or that it does not any more.
+UPDATE operations o SET desk_silent_since = w.since, desk_problem = w.problem
+FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:sinces AS timestamptz[]),
+            CAST(:problems AS text[])) AS w (tenant_id, id, since, problem)
+WHERE o.tenant_id = w.tenant_id AND o.id = w.id;
 
 -- name: renew_operation_lease
 -- Prolong a lease that is still ours.

@@ -4,14 +4,17 @@ WITH asked AS (
     SELECT * FROM unnest(
         CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:goals AS text[]),
         CAST(:requesters AS text[]), CAST(:origin_keys AS text[]), CAST(:digests AS bytea[]),
-        CAST(:reply_tos AS text[]), CAST(:policy_versions AS text[]), CAST(:deadlines AS timestamptz[])
+        CAST(:reply_tos AS text[]), CAST(:policy_versions AS text[]), CAST(:deadlines AS timestamptz[]),
+        CAST(:drivens AS boolean[])
     ) AS a (tenant_id, id, goal, requester, origin_key, request_digest, reply_to, policy_version,
-            deadline_at)
+            deadline_at, driven)
 ), inserted AS (
     INSERT INTO runs (tenant_id, id, seq, status, goal, requester, origin_key, request_digest,
-                      reply_to, policy_version, due_at, created_at, deadline_at)
+                      reply_to, policy_version, driven, due_at, created_at, deadline_at)
     SELECT tenant_id, id, 1, 'queued', goal, requester, origin_key, request_digest,
-           CAST(reply_to AS jsonb), policy_version, :now, :now, deadline_at
+           CAST(reply_to AS jsonb), policy_version, driven, CASE WHEN driven THEN CAST(:now AS timestamptz) END,
+           :now,
+           deadline_at
     FROM asked
     ORDER BY tenant_id, origin_key
     ON CONFLICT (tenant_id, origin_key) DO NOTHING
@@ -110,10 +113,10 @@ WHERE tenant_id = :tenant AND id = :id AND lease_owner = :owner AND lease_epoch 
 RETURNING id;
 
 -- name: make_runs_due
--- Let workers look at waiting runs now.
+-- Let workers look at waiting runs now; nobody drives those without a driver.
 UPDATE runs r SET due_at = :now
 FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id)
-WHERE r.tenant_id = w.tenant_id AND r.id = w.id AND r.status = 'waiting'
+WHERE r.tenant_id = w.tenant_id AND r.id = w.id AND r.status = 'waiting' AND r.driven
 RETURNING r.id;
 
 -- name: runs_past_their_deadline
@@ -128,12 +131,13 @@ SELECT id FROM runs WHERE tenant_id = :tenant AND number = :number;
 
 -- name: show_runs
 -- Read one tenant's newest runs as people ask for them.
-SELECT id, number, status, goal, requester, reason, summary, created_at, ended_at
+SELECT id, number, status, goal, requester, reason, summary, created_at, ended_at, driven
 FROM runs WHERE tenant_id = :tenant ORDER BY number DESC LIMIT :most;
 
 -- name: show_run
 -- Read one run as people ask for it.
-SELECT id, number, status, goal, requester, reason, summary, created_at, ended_at, reply_to
+SELECT id, number, status, goal, requester, reason, summary, created_at, ended_at, reply_to,
+       driven
 FROM runs WHERE tenant_id = :tenant AND id = :id;
 
 -- name: insert_step

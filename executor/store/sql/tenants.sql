@@ -52,3 +52,7 @@ FROM identity_observations
 JOIN unnest(CAST(:tenants AS text[]), CAST(:principals AS text[])) AS w (tenant_id, principal)
     USING (tenant_id, principal)
 WHERE facts IS NOT NULL;
+
+-- name: known_tenants
+-- List the tenants of this installation.
+SELECT id FROM tenants ORDER BY id;

@@ -1,0 +1,185 @@
+"""What a proposal comes to, by its intent key; one transaction's decisions, in the order of its
+proposals.
+
+None live mints one; live and equal links to it; live and different in the same run with nothing
+dispatched supersedes it; live and different in another run conflicts. Everything is locked by
+``accept``, which also writes what is decided here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from executor.domain import operation
+from executor.domain.approval import Approval, ApprovalStatus
+from executor.domain.effect import EffectStatus
+from executor.domain.ids import ApprovalId, OperationId
+from executor.domain.intent import Intent
+from executor.domain.journal import Chain
+from executor.domain.operation import UNOPENED, OperationStatus
+from executor.domain.payloads import JsonObject
+from executor.domain.policy import Policy
+from executor.domain.transition import Machine, Reason, Refused
+from executor.engine.composing import Target
+from executor.engine.engine import Engine
+from executor.engine.tool_results import refusal_result
+from executor.store import approvals, effects, operations, proposals, runs
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The call's operation; ``linked`` when another run's operation already says the same."""
+
+    operation_id: OperationId
+    linked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The call was answered at once, with this result."""
+
+    result: JsonObject
+
+
+AcceptResult = Accepted | Answered
+
+
+@dataclass(slots=True)
+class Acceptance:
+    """What one transaction has decided so far; later proposals of the step decide on it."""
+
+    live: dict[str, operations.OperationRow]
+    consents: dict[operations.OperationKey, Approval]
+    succeeded: dict[str, operations.OperationRow]
+    minted: dict[str, operations.NewOperation] = field(default_factory=dict)
+    new_effects: list[effects.NewEffect] = field(default_factory=list)
+    new_approvals: list[approvals.NewApproval] = field(default_factory=list)
+    proposals: list[proposals.Proposal] = field(default_factory=list)
+    superseded: list[tuple[operations.OperationRow, Approval | None, operation.Event]] = field(
+        default_factory=list
+    )
+
+
+def converge(
+    engine: Engine,
+    policy: Policy,
+    row: runs.RunRow,
+    target: Target,
+    state: Acceptance,
+    called: tuple[int, int],
+    intent: Intent,
+    chain: Chain,
+) -> AcceptResult:
+    """Decide by intent key what a proposal comes to; ``called`` names its step and ordinal."""
+    revision = 1
+    twin = state.minted.get(intent.key)
+    if twin is not None:
+        # Two calls of one step: the first one is the operation, whatever the second one says.
+        if twin.intent.content_digest == intent.content_digest:
+            return _link(state, row, called, twin.id, linked=False)
+        return Answered(refusal_result(Refused(Reason.CONFLICTS_WITH, {"same_step": True})))
+    live = state.live.get(intent.key)
+    if live is not None:
+        if live.content_digest == intent.content_digest:
+            return _link(state, row, called, live.id, linked=live.run_id != row.id)
+        if live.run_id != row.id or live.status not in UNOPENED:
+            return Answered(
+                refusal_result(
+                    Refused(
+                        Reason.CONFLICTS_WITH,
+                        {"operation": live.number, "status": live.status.value},
+                    )
+                )
+            )
+        revision = live.content_revision + 1
+    minted = _mint(engine, policy, row, target, state, called, intent, revision, chain)
+    if live is not None:
+        state.superseded.append(
+            (live, state.consents.get(live.key), operation.Superseded(str(minted)))
+        )
+    return Accepted(minted, linked=False)
+
+
+def _mint(
+    engine: Engine,
+    policy: Policy,
+    row: runs.RunRow,
+    target: Target,
+    state: Acceptance,
+    called: tuple[int, int],
+    intent: Intent,
+    revision: int,
+    chain: Chain,
+) -> OperationId:
+    tenant, operation_id = row.tenant_id, OperationId(engine.mint())
+    actor = row.requester
+    state.minted[intent.key] = operations.NewOperation(
+        tenant,
+        operation_id,
+        row.id,
+        intent,
+        revision,
+        row.requester,
+        policy.version,
+        target.ticket.desk,
+        target.ticket.id,
+        target.ticket.version,
+        target.stamp,
+        chain.birth(
+            Machine.OPERATION,
+            tenant,
+            row.id,
+            operation_id,
+            OperationStatus.AWAITING,
+            actor,
+            {"digest": intent.digest.hex(), "intent_key": intent.key, "revision": revision},
+        ),
+    )
+    for position, planned in enumerate(intent.effects, start=1):
+        entry = chain.birth(
+            Machine.EFFECT,
+            tenant,
+            row.id,
+            planned.id,
+            EffectStatus.PLANNED,
+            actor,
+            {"operation": str(operation_id), "kind": planned.kind.value},
+        )
+        state.new_effects.append(effects.NewEffect(tenant, operation_id, position, planned, entry))
+    consent = Approval(
+        ApprovalId(engine.mint()),
+        operation_id,
+        ApprovalStatus.OPEN,
+        intent.digest,
+        revision,
+        policy.approval.quorum,
+        timedelta(seconds=policy.approval.decide_within_seconds),
+        timedelta(seconds=policy.approval.use_within_seconds),
+    )
+    opened = chain.birth(
+        Machine.APPROVAL,
+        tenant,
+        row.id,
+        consent.id,
+        ApprovalStatus.OPEN,
+        actor,
+        {"operation": str(operation_id), "quorum": consent.quorum},
+    )
+    state.new_approvals.append(approvals.NewApproval(tenant, consent, opened))
+    _link(state, row, called, operation_id, linked=False)
+    return operation_id
+
+
+def _link(
+    state: Acceptance,
+    row: runs.RunRow,
+    called: tuple[int, int],
+    operation_id: OperationId,
+    *,
+    linked: bool,
+) -> Accepted:
+    state.proposals.append(
+        proposals.Proposal(row.tenant_id, row.id, *called, operation_id, row.requester, linked)
+    )
+    return Accepted(operation_id, linked)
