@@ -30,6 +30,7 @@ from bot.kept_work import KeptWork
 from bot.listeners.clicks import Clicks
 from bot.listeners.commands import Commands
 from bot.listeners.deciding import Deciding
+from bot.listeners.opening_views import ViewOpener
 from bot.listeners.registration import register
 from bot.listeners.settling import Settling
 from bot.listeners.views import Views
@@ -106,8 +107,11 @@ class Bot:
         whisperer = Whisperer(client, self._kept)
         self._deciding = Deciding(engine, tenant, people, whisperer, self._kept)
         bolt = _bolt(client.base_url, token, installation)
-        clicks = Clicks(engine, self._deciding, painter, client, whisperer)
-        self._settling = Settling(engine, tenant, people, whisperer, self._kept, clicks.outdated)
+        opener = ViewOpener(client, whisperer)
+        clicks = Clicks(engine, self._deciding, painter, opener, whisperer)
+        self._settling = Settling(
+            engine, tenant, people, painter, opener, whisperer, self._kept, clicks.outdated
+        )
         register(
             bolt,
             clicks,

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import assert_never
 
-from bot.card_doubt import doubt_of, words_of
+from bot.card_afterwards import afterwards_of, trouble_of
+from bot.card_compensation import NOT_UNDONE, what_follows
+from bot.card_doubt import doubt_of, in_doubt, next_of, words_of
 from bot.card_parts import (
     Item,
     Literal,
@@ -26,9 +28,10 @@ from bot.card_parts import (
     person,
     stamp,
 )
+from bot.effect_words import words_for
 from bot.replies import sentence
 from executor.domain.approval import Vote
-from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
+from executor.domain.effect import AttemptStatus, EffectStatus
 from executor.domain.ids import PrincipalId
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonValue
@@ -40,6 +43,7 @@ from executor.engine.card_record import (
     OperationRecord,
     VoteRecord,
 )
+from executor.engine.word import NOTE, SAID, SAID_BY
 
 LONGEST_NOTE = 500
 """Characters that a reviewer's reason may take on a card."""
@@ -66,11 +70,16 @@ def status_of(record: OperationRecord) -> tuple[Item, ...]:
         case OperationStatus.AWAITING:
             return _awaiting(record)
         case OperationStatus.APPROVED:
-            return (_headline("Approved, not carried out yet", _approvers(record)), _use_by(record))
+            return (
+                _headline("Approved, not carried out yet", _approvers(record)),
+                _use_by(record),
+                *_waits_for_desk(record),
+            )
         case OperationStatus.EXECUTING:
             return (
                 _headline("Being carried out", _approvers(record)),
                 paragraph("It can no longer be stopped. ", *_effects(record)),
+                *_waits_for_desk(record),
                 *words_of(record),
                 *_evidence(record),
             )
@@ -89,7 +98,8 @@ def status_of(record: OperationRecord) -> tuple[Item, ...]:
         case OperationStatus.REJECTED:
             return _rejected(record)
         case OperationStatus.EXPIRED:
-            return (_headline("Expired: nothing was done"), paragraph(_because(record)))
+            why = _because(record) if record.undoes is None else "The ticket stays closed. "
+            return (_headline("Expired: nothing was done"), paragraph(why))
         case OperationStatus.SUPERSEDED:
             return (
                 _headline("Replaced: nothing was done"),
@@ -146,14 +156,27 @@ def _because(record: OperationRecord) -> str:
     if record.reason is None:
         return ""
     detail = {key: value for key, value in record.detail.items() if key != "by"}
+    undone = [e.kind.value for e in record.effects if e.status is not EffectStatus.APPLIED]
+    if undone:
+        detail["effect"] = undone[0]
     return f"{sentence(record.reason, detail)} "
+
+
+def _waits_for_desk(record: OperationRecord) -> tuple[Item, ...]:
+    """Say that an outside desk keeps it from going on, in our own words about that desk."""
+    if record.desk_problem is None:
+        return ()
+    return (
+        paragraph("It waits: the ticket desk could not be read. We go on looking by ourselves."),
+        excerpt(record.desk_problem, _LONGEST_WORD_OF_EVIDENCE),
+    )
 
 
 def _awaiting(record: OperationRecord) -> tuple[Item, ...]:
     if moved_on(record):
         return (
             _headline("Out of date: it cannot be approved any more"),
-            paragraph(_versions(record), "Reject it, and the agent reads the ticket again."),
+            paragraph(_versions(record), _now_that_it_moved(record)),
             *_changes_since(record),
         )
     approval = record.approval
@@ -191,9 +214,11 @@ def _succeeded(record: OperationRecord) -> tuple[Item, ...]:
     when: tuple[Piece, ...] = ()
     if at is not None:
         when = (Words("Finished at "), moment(at), Words(". "))
+    trouble = trouble_of(record)
     return (
-        _headline("Done", _approvers(record)),
+        _headline("Done" if trouble is None else f"Done: {trouble}", _approvers(record)),
         Paragraph((*when, *_effects(record))),
+        *afterwards_of(record),
         *words_of(record),
         *_evidence(record),
     )
@@ -202,57 +227,31 @@ def _succeeded(record: OperationRecord) -> tuple[Item, ...]:
 def _partial(record: OperationRecord) -> tuple[Item, ...]:
     match record.status:
         case OperationStatus.COMPENSATED:
-            title, next_step = "Done in part, then undone", ""
+            title = "Done in part, then undone"
         case OperationStatus.LEFT:
-            title, next_step = "Done in part, and left so", ""
+            title = "Done in part, and left so"
         case _:
             title = "Done in part"
-            next_step = "Somebody has to say what shall become of the rest."
     return (
         _headline(title, _approvers(record)),
-        paragraph(*_effects(record), _because(record), next_step),
+        paragraph(*_effects(record), _because(record), what_follows(record)),
         *words_of(record),
         *_evidence(record),
     )
 
 
 def _unknown(record: OperationRecord) -> tuple[Item, ...]:
+    found = in_doubt(record)
+    done = words_for("" if found is None else found[0].kind.value).done
+    # That the answer was lost is said in more detail below.
+    lost = record.reason is Reason.OUTCOME_LOST
     return (
-        _headline("Not known: it may have been sent", _approvers(record)),
-        paragraph(
-            *_effects(record),
-            _because(record),
-            _how_it_is_settled(record),
-        ),
+        _headline(f"Not known: it may have been {done}", _approvers(record)),
+        paragraph(*_effects(record), "" if lost else _because(record)),
         *doubt_of(record),
+        *next_of(record),
         *words_of(record),
         *_evidence(record),
-    )
-
-
-def _how_it_is_settled(record: OperationRecord) -> str:
-    """Say who finds out, as far as the providers of the effects in doubt allow."""
-    if record.doubt is not None:
-        warning = (
-            " Sending it again can mean a second email, if the first one arrives after all."
-            if record.doubt.may_send_again
-            else ""
-        )
-        return (
-            "Nothing is sent again by itself. "
-            f"A person has to look whether it arrived, and say below what happened.{warning}"
-        )
-    doubtful = {e.capability for e in record.effects if e.status is EffectStatus.UNKNOWN}
-    if doubtful == {Capability.KEYED}:
-        return (
-            "It may be handed over again under the same key, of which the provider takes one. "
-            "If that does not settle it, a person has to look and say what happened."
-        )
-    if Capability.OPAQUE in doubtful or not doubtful:
-        return "Nothing is sent again by itself. A person has to look and say what happened."
-    return (
-        "The provider is asked, and nothing is sent again meanwhile. "
-        "If that does not settle it, a person has to look and say what happened."
     )
 
 
@@ -264,8 +263,9 @@ def _rejected(record: OperationRecord) -> tuple[Item, ...]:
     else:
         by = PrincipalId(_text(record.detail.get("by")))
         note, when = _text(record.detail.get("note")), ()
+    done = "Rejected" if record.undoes is None else "Left closed"
     said = _headline(
-        "Rejected: nothing was done",
+        f"{done}: nothing was done",
         (Words("By "), person(by, record.tenant_id), *when, Words(". The reason:")),
     )
     return (said, excerpt(note, LONGEST_NOTE))
@@ -277,9 +277,18 @@ def _stale(record: OperationRecord) -> tuple[Item, ...]:
         return (title, paragraph(_because(record)))
     return (
         title,
-        paragraph(_versions(record), "Ask for a fresh proposal."),
+        paragraph(
+            _versions(record),
+            "Ask for a fresh proposal." if record.undoes is None else NOT_UNDONE,
+        ),
         *_changes_since(record),
     )
+
+
+def _now_that_it_moved(record: OperationRecord) -> str:
+    if record.undoes is None:
+        return "Reject it, and the agent reads the ticket again."
+    return f"{NOT_UNDONE} Leave it closed here."
 
 
 def _versions(record: OperationRecord) -> str:
@@ -295,21 +304,17 @@ def _changes_since(record: OperationRecord) -> tuple[Item, ...]:
 
 
 def _effects(record: OperationRecord) -> tuple[Piece, ...]:
-    return tuple(Words(f"{_effect(effect)} ") for effect in record.effects)
+    ended = record.ended_at is not None
+    return tuple(Words(f"{_effect(effect, ended)} ") for effect in record.effects)
 
 
-def _effect(effect: EffectRecord) -> str:
-    match effect.kind:
-        case EffectKind.TICKET_CLOSE:
-            subject, done = "The ticket", "closed"
-        case EffectKind.EMAIL_SEND:
-            subject, done = "The email", "sent"
-        case _:
-            assert_never(effect.kind)
+def _effect(effect: EffectRecord, ended: bool) -> str:
+    words = words_for(effect.kind.value)
+    subject, done = words.subject, words.done
     match effect.status:
-        case EffectStatus.PLANNED:
+        case EffectStatus.PLANNED if not ended:
             return f"{subject} is not {done} yet."
-        case EffectStatus.SKIPPED:
+        case EffectStatus.SKIPPED | EffectStatus.PLANNED:
             return f"{subject} was not {done}, and will not be."
         case EffectStatus.DISPATCHED:
             return f"{subject} is being {done}."
@@ -339,10 +344,12 @@ def _evidence(record: OperationRecord) -> tuple[Item, ...]:
 
 
 def _attempt(effect: EffectRecord, attempt: AttemptRecord) -> list[str]:
-    """Spell one attempt's evidence, or nothing where there is none yet."""
+    """Spell one attempt's evidence, or nothing where there is none yet; words stand elsewhere."""
+    said = {SAID, SAID_BY, NOTE} if SAID in attempt.evidence else set()
     lines = [
         f"    {one_line(key, 40)}: {one_line(_spell(value), _LONGEST_WORD_OF_EVIDENCE)}"
         for key, value in attempt.evidence.items()
+        if key not in said
     ]
     at = attempt.reported_at or attempt.opened_at
     return [f"{effect.kind.value}, attempt {attempt.number}, {stamp(at)}", *lines] if lines else []

@@ -17,17 +17,23 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from bot.button_value import ButtonValue
-from bot.card_content import OperationView, content, in_chunks, shortened
+from bot.card_compensation import DECIDE, Verbs
+from bot.card_content import OperationView, content, in_chunks, shortened, title_of
+from bot.card_doubt import in_doubt
 from bot.card_parts import length
 from bot.card_run import run_view
 from bot.card_status import moved_on
+from bot.doubt_replies import label
 from bot.replies import operation_state, run_state
 from bot.settle_value import SettleValue
+from bot.word_form import word_form
+from bot.word_origin import WordOrigin
 from executor.domain.approval import ApprovalStatus
 from executor.domain.ids import operation_label, run_label
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject, JsonValue, digest
 from executor.engine.card_record import CardRecord, OperationRecord, RunRecord
+from executor.engine.word import Said
 
 MOST_TEXT = 9_000
 """Characters of all blocks of one message. Slack refuses somewhere above 11,000 (undocumented)."""
@@ -38,6 +44,8 @@ MOST_VIEW_BYTES = 240_000
 
 _NOT_SEEN = frozenset({"block_id", "value"})
 _SEEN_TEXTS = frozenset({"text", "fallback", "title", "confirm", "deny"})
+
+_RISKY = frozenset({Said.SEND_AGAIN})
 
 _TOO_LONG_FOR_A_CARD = (
     "This is too long for a card: parts are left out above. Read all of it before you approve."
@@ -89,6 +97,15 @@ def text_length(node: JsonValue) -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class WordButton:
+    """A button that opens the form for one word."""
+
+    action: str
+    label: str
+    danger: bool
+
+
 class CardPainter:
     """Draws cards and modals; holds the compiled templates and nothing else."""
 
@@ -97,6 +114,7 @@ class CardPainter:
         self._run = environment.get_template("run.json.j2")
         self._full_view = environment.get_template("full_view.json.j2")
         self._reject_reason = environment.get_template("reject_reason.json.j2")
+        self._word = environment.get_template("word.json.j2")
 
     def draw(self, record: CardRecord, *, render_no: int, nonce: UUID) -> Drawing:
         """Draw a card; the ids of its blocks and the values of its buttons carry the nonce."""
@@ -127,9 +145,15 @@ class CardPainter:
         heads_and_tails = shortened(record, content(record), MOST_TEXT // 2)
         return self._render_full_view(heads_and_tails, value, False, _TOO_LONG_FOR_SLACK)
 
-    def draw_reject_modal(self, value: ButtonValue) -> JsonObject:
+    def draw_reject_modal(self, value: ButtonValue, verbs: Verbs = DECIDE) -> JsonObject:
         """Draw the modal that asks for the reason of a rejection."""
-        return _loads_view(self._reject_reason.render(value=value.encode()))
+        return _loads_view(self._reject_reason.render(value=value.encode(), verbs=verbs))
+
+    def draw_word_form(self, record: OperationRecord, origin: WordOrigin) -> JsonObject:
+        """Draw the form in which a person says what became of something; it is in doubt."""
+        form = word_form(record, origin.said)
+        title = title_of(record)
+        return _loads_view(self._word.render(form=form, title=title, origin=origin.encode()))
 
     def _operation_blocks(
         self, record: OperationRecord, value: str
@@ -137,24 +161,29 @@ class CardPainter:
         """Draw an operation in full or, where that cannot fit, shortened; say which it was."""
         open_, approvable = _is_open(record), _may_approve(record)
         view = content(record)
-        settle = settle_buttons(record)
-        buttons = ["approve"] * approvable + ["reject"] * open_ + settle
-        value = settle_value(record) if settle else value
-        blocks = self._render_operation(view, value, buttons, "")
+        words = word_buttons(record)
+        buttons = ["approve"] * approvable + ["reject"] * open_
+        value = settle_value(record) if words else value
+        blocks = self._render_operation(view, value, buttons, words, "")
         if text_length(blocks) <= MOST_TEXT:
             return blocks, True
-        buttons = ["review"] * open_ + ["reject"] * open_ + settle
+        buttons = ["review"] * open_ + ["reject"] * open_
         note = _TOO_LONG_FOR_A_CARD if approvable else ""
         bare = shortened(record, view, 0)
-        room = MOST_TEXT - text_length(self._render_operation(bare, value, buttons, note))
+        room = MOST_TEXT - text_length(self._render_operation(bare, value, buttons, words, note))
         fitting = shortened(record, view, room)
-        return self._render_operation(fitting, value, buttons, note), False
+        return self._render_operation(fitting, value, buttons, words, note), False
 
     def _render_operation(
-        self, view: OperationView, value: str, buttons: Sequence[str], note: str
+        self,
+        view: OperationView,
+        value: str,
+        buttons: Sequence[str],
+        words: Sequence[WordButton],
+        note: str,
     ) -> list[JsonObject]:
         return _loads_blocks(
-            self._operation.render(card=view, value=value, buttons=buttons, note=note)
+            self._operation.render(card=view, value=value, buttons=buttons, words=words, note=note)
         )
 
     def _render_full_view(
@@ -168,12 +197,16 @@ def button_value(record: OperationRecord, nonce: UUID) -> ButtonValue:
     return ButtonValue(record.approval.id, record.id, record.content_revision, record.digest, nonce)
 
 
-def settle_buttons(record: OperationRecord) -> list[str]:
+def word_buttons(record: OperationRecord) -> list[WordButton]:
     """Name the words that a person may give about this record; send again only where it counts."""
-    if record.doubt is None:
+    found = in_doubt(record)
+    if record.doubt is None or found is None:
         return []
-    again = ["settle_send_again"] * record.doubt.may_send_again
-    return ["settle_sent", "settle_not_sent", *again, "settle_leave"]
+    return [
+        WordButton(f"settle_{said.value}", label(said, found[0].kind.value), said in _RISKY)
+        for said in Said
+        if said is not Said.SEND_AGAIN or record.doubt.may_send_again
+    ]
 
 
 def settle_value(record: OperationRecord) -> str:

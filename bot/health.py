@@ -10,6 +10,7 @@ from aiohttp import web
 from bot.ingress.counts import Counts
 from bot.ingress.webhooks import WebhookCounts
 from executor.domain.errors import ExecutorError
+from executor.engine.doubt import count_in_doubt
 from executor.engine.engine import Engine
 from executor.engine.presenting import cards_behind
 from executor.engine.setup import schema_is_current
@@ -69,4 +70,5 @@ class Health:
         if not await schema_is_current(self._engine.database):
             problems.append("schema_is_old")
         behind, unseen = await cards_behind(self._engine, BEHIND_AFTER_SECONDS)
-        report |= {"cards_behind": behind, "cards_unseen": unseen}
+        in_doubt = await count_in_doubt(self._engine)
+        report |= {"cards_behind": behind, "cards_unseen": unseen, "in_doubt": in_doubt}

@@ -1,12 +1,15 @@
-"""The sentence for a stored private answer. Pure; every word comes from ``bot.replies``."""
+"""The sentence for a stored private answer. Pure; its words are those of the replies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from bot import replies
+from bot.doubt_replies import word_given
+from bot.reopening_replies import recorded_reopening
 from executor.domain.approval import Vote
 from executor.domain.ids import PrincipalId
+from executor.domain.intent import REOPEN_TICKET
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import Reason
 from executor.engine.word import Said
@@ -26,9 +29,16 @@ def notice_text(answer: JsonObject) -> str:
         case "recorded" if operation is not None:
             missing = _number(answer, "quorum") - _number(answer, "votes")
             vote = Vote(str(answer.get("vote")))
+            if answer.get("about") == REOPEN_TICKET:
+                return recorded_reopening(vote, operation, still_needed=max(0, missing))
             return replies.recorded(vote, operation, still_needed=max(0, missing))
         case "word_given" if operation is not None:
-            return replies.word_given(Said(str(answer.get("said"))), operation)
+            return word_given(
+                Said(str(answer.get("said"))),
+                operation,
+                str(answer.get("effect")),
+                still_needed=_number(answer, "still_needed"),
+            )
         case "refused":
             detail = answer.get("detail")
             return refusal_text(

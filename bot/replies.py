@@ -12,13 +12,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import assert_never
 
+from bot.effect_words import words_for
 from executor.domain.approval import Vote
 from executor.domain.ids import PrincipalId, operation_label, run_label, slack_user
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
 from executor.domain.run import RunStatus
 from executor.domain.transition import Reason
-from executor.engine.word import Said
 
 COMMANDS = ("start", "status", "cancel", "help")
 """The words that may follow the slash command."""
@@ -37,7 +37,8 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
     """Say why something was refused or ended, and what to do next.
 
     Used from ``detail``, where present and of the right shape: ``by`` (a principal), ``missing``
-    (a permission), ``is`` (what an identity is), ``run`` and ``operation`` (numbers).
+    (a permission), ``is`` (what an identity is), ``run`` and ``operation`` (numbers), ``effect``
+    (a kind of effect).
     """
     match reason:
         case Reason.NOT_PERMITTED:
@@ -81,6 +82,15 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
             return f"{other} already wants something else for this ticket. Decide that one first."
         case Reason.ALREADY_DONE:
             return "This has already been done, so it is not done again."
+        case Reason.DESK_UNAVAILABLE:
+            return "The ticket desk could not be read. Try again when it answers."
+        case Reason.DESK_NOTIFIES:
+            return (
+                "The ticket desk itself would mail the customer as well. Switch that off, "
+                "or allow it in the policy (tickets.allow_desk_notification)."
+            )
+        case Reason.DESK_CANNOT_SEARCH:
+            return "This ticket desk cannot be searched from here. Name the ticket by its number."
         case Reason.TICKET_UNKNOWN:
             return "There is no such ticket. Check its number."
         case Reason.TICKET_CLOSED:
@@ -118,16 +128,25 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
         case Reason.ATTEMPTS_EXHAUSTED:
             return "The provider could not take it, and every try is used up. Ask again later."
         case Reason.OUTCOME_LOST:
-            return "The provider's answer was lost. Somebody has to look whether it was sent."
+            return "The answer was lost. Somebody has to look what came of it."
         case Reason.ATTEMPT_CHANGED:
             return "Something was tried since you looked. Look at the newest card and say it there."
         case Reason.SAID_NOT_SENT:
-            return "Somebody found out that it was not sent."
-        case Reason.REPEAT_NEEDS_MORE_PEOPLE:
+            done = words_for(str(detail.get("effect", "email.send"))).done
+            return f"Somebody found out that it was not {done}."
+        case Reason.LEFT_BY_POLICY:
+            return "The policy says to leave the ticket closed when its email was not sent."
+        case Reason.CHANGED_SINCE_CLOSE:
             return (
-                "The policy asks more than one person, so it cannot be sent again from here. "
-                "Say that it was not sent, and ask for a fresh proposal."
+                "The ticket does not stand any more where our own close left it, so it is not "
+                "opened again: nobody's later change is undone."
             )
+        case Reason.NOT_REOPENED:
+            asked = _numbered(detail, "operation", operation_label) or "What was asked for"
+            return f"{asked} would have opened the ticket again, and {_ended(detail)}."
+        case Reason.NOTHING_TO_UNDO:
+            closing = _numbered(detail, "operation", operation_label) or "The closing"
+            return f"{closing} has ended otherwise meanwhile, so there is nothing to undo."
         case Reason.CANCELLED:
             return f"The run was cancelled{_by(detail)}."
         case Reason.COMPLETED:
@@ -172,22 +191,6 @@ def recorded(vote: Vote, operation: int, *, still_needed: int) -> str:
     if still_needed > 0:
         return f"{said} It needs {still_needed} more {_plural(still_needed, 'approval')}."
     return f"{said} The card will show what came of it."
-
-
-def word_given(said: Said, operation: int) -> str:
-    """Confirm a person's word about something that may have been sent; it is stored."""
-    label = operation_label(operation)
-    match said:
-        case Said.SENT:
-            return f"Recorded: you said that the email of {label} was sent."
-        case Said.NOT_SENT:
-            return f"Recorded: you said that the email of {label} was not sent. Nothing is sent."
-        case Said.SEND_AGAIN:
-            return f"Recorded: the email of {label} is sent once more. The card will show it."
-        case Said.LEAVE:
-            return f"Recorded: {label} stays unknown, and its card says that you left it."
-        case _:
-            assert_never(said)
 
 
 def already_decided(vote: Vote, operation: int, by: PrincipalId) -> str:
@@ -361,7 +364,7 @@ def operation_state(status: OperationStatus) -> str:
         case OperationStatus.PARTIAL:
             return "done in part"
         case OperationStatus.UNKNOWN:
-            return "may have been sent, not known yet"
+            return "may have been done, not known yet"
         case OperationStatus.REJECTED:
             return "rejected"
         case OperationStatus.EXPIRED:
@@ -378,6 +381,19 @@ def operation_state(status: OperationStatus) -> str:
             return "done in part, left as it is"
         case _:
             assert_never(status)
+
+
+def _ended(detail: JsonObject) -> str:
+    """Say how a reopening ended without being done, and why where that is known."""
+    try:
+        state = operation_state(OperationStatus(str(detail.get("ended"))))
+    except ValueError:
+        return "was not done"
+    try:
+        why = f" ({sentence(Reason(str(detail.get('why'))), {}).rstrip('.')})"
+    except ValueError:
+        why = ""
+    return f"is {state}{why}"
 
 
 def _by(detail: JsonObject) -> str:

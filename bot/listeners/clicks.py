@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,15 +10,15 @@ from uuid import UUID
 
 from pydantic import ValidationError
 from slack_bolt.async_app import AsyncAck
-from slack_sdk.web.async_client import AsyncWebClient
 
 from bot import replies
 from bot.button_value import ButtonValue
+from bot.card_compensation import DECIDE, verbs_of
 from bot.cards import CardPainter
 from bot.ingress.handler import REQUEST_HASH
 from bot.listeners.deciding import Deciding
+from bot.listeners.opening_views import ViewOpener
 from bot.listeners.payload import ButtonClick
-from bot.slack_answers import LOST_CALL, trouble
 from bot.view_origin import ViewOrigin
 from bot.whisper import Whisperer
 from executor.domain.approval import Vote
@@ -32,8 +31,6 @@ from executor.engine.presenting import SubjectKind, operation_record
 from executor.engine.redrawing import redraw
 
 _log = logging.getLogger(__name__)
-
-_OPEN_SECONDS = 1.2
 
 OUR_ACTIONS = (
     "approve",
@@ -63,13 +60,13 @@ class Clicks:
         engine: Engine,
         deciding: Deciding,
         painter: CardPainter,
-        client: AsyncWebClient,
+        opener: ViewOpener,
         whisperer: Whisperer,
     ) -> None:
         self._engine = engine
         self._deciding = deciding
         self._painter = painter
-        self._client = client
+        self._opener = opener
         self._whisperer = whisperer
 
     async def approve(
@@ -85,24 +82,20 @@ class Clicks:
         """Ask for the reason of a rejection; whoever may not decide is refused on record."""
         pressed = await self._pressed(body, context)
         if pressed is not None and await self._may_decide(pressed):
-            await self._open(pressed, self._painter.draw_reject_modal(pressed.value))
+            record = await self._record(pressed)
+            verbs = DECIDE if record is None else verbs_of(record)
+            await self._open(pressed, self._painter.draw_reject_modal(pressed.value, verbs))
         await ack()
 
     async def review(self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]) -> None:
         """Show everything in full; the approval is in that view."""
         pressed = await self._pressed(body, context)
         if pressed is not None:
-            value = pressed.value
-            try:
-                record = await self._deciding.read(
-                    operation_record(self._engine, self._deciding.tenant, value.operation)
-                )
-            except (Corrupt, AssertionError):
-                record = None
-            if not isinstance(record, OperationRecord):
+            record = await self._record(pressed)
+            if record is None:
                 await self._say_outdated(pressed.click)
             else:
-                view = self._painter.draw_full_view(record, nonce=value.nonce)
+                view = self._painter.draw_full_view(record, nonce=pressed.value.nonce)
                 await self._open(pressed, view)
         await ack()
 
@@ -128,6 +121,15 @@ class Clicks:
             await self._say_outdated(click)
             return None
         return _Pressed(click, value, context[REQUEST_HASH])
+
+    async def _record(self, pressed: _Pressed) -> OperationRecord | None:
+        """Read what the button is about; ``None``: there is no such operation to be shown."""
+        reading = operation_record(self._engine, self._deciding.tenant, pressed.value.operation)
+        try:
+            record = await self._deciding.read(reading)
+        except (Corrupt, AssertionError):
+            return None
+        return record if isinstance(record, OperationRecord) else None
 
     async def _vote(self, pressed: _Pressed, vote: Vote) -> None:
         click = pressed.click
@@ -159,22 +161,12 @@ class Clicks:
         return False
 
     async def _open(self, pressed: _Pressed, view: JsonObject) -> None:
-        """Open a modal; the trigger is good for three seconds and one use."""
+        """Open a modal that carries back where its button stood."""
         click = pressed.click
         shown = ButtonValue.decode(str(view["private_metadata"]))
         assert shown is not None, "the painter has just written it"
         origin = ViewOrigin(shown, click.container.channel_id, click.container.message_ts)
-        try:
-            async with asyncio.timeout(_OPEN_SECONDS):
-                await self._client.views_open(
-                    trigger_id=click.trigger_id,
-                    view={**view, "private_metadata": origin.encode()},
-                )
-        except LOST_CALL as error:
-            _log.warning("a view could not be opened: %s", trouble(error).code)
-            self._whisperer.say(
-                click.container.channel_id, click.user.id, replies.view_not_opened()
-            )
+        await self._opener.open(click, {**view, "private_metadata": origin.encode()})
 
     async def _say_outdated(self, click: ButtonClick) -> None:
         self._whisperer.say(click.container.channel_id, click.user.id, replies.outdated_card())

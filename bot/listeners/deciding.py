@@ -1,38 +1,28 @@
-"""From a click to its result: who it is first, then one call to the engine, then the truth.
-
-Everything durable happens in that one call and before the ack; the private answer to what was
-recorded or refused is queued in the same commit. What could not be recorded is whispered.
-"""
+"""From a click to its result: a vote, recorded before the ack or not at all."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from bot import replies
 from bot.button_value import ButtonValue
 from bot.identity import IdentityWatch
-from bot.kept_work import KeptWork, TooMuchAtOnce
+from bot.kept_work import KeptWork
+from bot.listeners.recording import Recording
 from bot.replaced import replaced_message
 from bot.whisper import Whisperer
 from executor.domain.approval import Vote
 from executor.domain.errors import CommitUnknown, DatabaseUnavailable
 from executor.domain.ids import PrincipalId, TenantId
 from executor.domain.transition import Reason, Refused
-from executor.engine.click import Click, ClickResult, NotConfirmed
+from executor.engine.click import Click, ClickResult
 from executor.engine.decisions import decide_clicks, read_back
 from executor.engine.eligibility import objection_to_deciding
 from executor.engine.engine import Engine
-from executor.engine.group import Group
 from executor.engine.redrawing import place_of
 
 T = TypeVar("T")
-
-DECIDE_BY_SECONDS = 2.2
-READ_SECONDS = 0.25
-"""Counted from the click's arrival; with a grace for each, an answer leaves within Slack's 3 s."""
 
 
 class Deciding:
@@ -51,7 +41,9 @@ class Deciding:
         self._tenant = tenant
         self._people = people
         self._whisperer = whisperer
-        self._group: Group[Click, ClickResult] = Group(partial(_decide, engine))
+        self._recording: Recording[Click, ClickResult] = Recording(
+            partial(decide_clicks, engine), partial(read_back, engine), people, whisperer, kept
+        )
 
     @property
     def tenant(self) -> TenantId:
@@ -92,18 +84,7 @@ class Deciding:
 
         Raises ``DatabaseUnavailable`` when nothing was recorded, after saying so to the person.
         """
-        loop = asyncio.get_running_loop()
-        decide_by = loop.time() + DECIDE_BY_SECONDS
-        try:
-            if not await self._people.ensure_fresh([click.principal]):
-                self.whisper(click, replies.identity_unverified())
-                return Refused(Reason.IDENTITY_UNKNOWN)
-            result = await self._submit(click, decide_by - loop.time())
-        except DatabaseUnavailable:
-            self.whisper(click, replies.database_away())
-            raise
-        if isinstance(result, NotConfirmed):
-            self.whisper(click, replies.not_confirmed())
+        result = await self._recording.record(click)
         self._kept.begin(self._retire_orphan(click))
         return result
 
@@ -118,35 +99,11 @@ class Deciding:
 
     async def read(self, work: Coroutine[Any, Any, T]) -> T:
         """Read what a click needs; raises ``DatabaseUnavailable`` also when it is slow."""
-        try:
-            return await self._kept.within(READ_SECONDS, work)
-        except (TimeoutError, TooMuchAtOnce) as error:
-            raise DatabaseUnavailable("what a click needs could not be read in time") from error
-
-    def whisper(self, click: Click, text: str) -> None:
-        """Tell the clicker something that is not stored."""
-        self._whisperer.say(click.channel, click.user_id, text)
+        return await self._recording.read(work)
 
     async def idle(self) -> None:
         """Wait until every click that was taken has been answered."""
-        await self._group.idle()
-
-    async def _submit(self, click: Click, seconds: float) -> ClickResult:
-        try:
-            return await self._kept.within(max(0.0, seconds), self._group.submit(click))
-        except TooMuchAtOnce as error:
-            raise DatabaseUnavailable("too many clicks are waiting") from error
-        except TimeoutError:
-            # The group goes on without us; whether it commits is not known here.
-            return NotConfirmed()
-        except CommitUnknown:
-            return await self._read_back(click)
-
-    async def _read_back(self, click: Click) -> ClickResult:
-        try:
-            return await self.read(read_back(self._engine, click))
-        except DatabaseUnavailable:
-            return NotConfirmed()
+        await self._recording.idle()
 
     async def _retire_orphan(self, click: Click) -> None:
         """Take the buttons off a message that is not the card, though it looks like one."""
@@ -157,7 +114,3 @@ class Deciding:
         if place is None or place == (click.channel, click.message_ts) or not click.message_ts:
             return
         await self._whisperer.retire(click.channel, click.message_ts, *replaced_message())
-
-
-async def _decide(engine: Engine, clicks: Sequence[Click]) -> Sequence[ClickResult]:
-    return await decide_clicks(engine, clicks)

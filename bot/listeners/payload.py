@@ -97,6 +97,11 @@ class ViewSubmission(_Acted):
 
     view: SubmittedView
 
+    def typed(self, block: str, action: str) -> str:
+        """Return what was typed into one element, without the space around it."""
+        given = self.view.state.values.get(block, {}).get(action)
+        return (given.value or "").strip() if given is not None else ""
+
 
 class SlashCommand(_Part):
     """A typed command; ``text`` is as it was typed: the manifest does not ask for escaping."""

@@ -35,6 +35,7 @@ def register(
     app.action(_NOT_OURS)(clicks.outdated)
     app.view("reject_reason")(views.reject_reason)
     app.view("full_view")(views.full_view)
+    app.view("word")(settling.word)
     app.error(_failed)
 
 

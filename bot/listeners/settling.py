@@ -1,36 +1,49 @@
-"""One listener for each word that a person may give about something that may have been sent.
+"""Words about something that may have been done: a button opens a form, the form says the word.
 
-Everything durable happens in one call to the engine and before the ack; the private answer to what
-was recorded or refused is queued in the same commit. What could not be recorded is whispered.
+The button alone records nothing but a refusal. The form binds the attempt that it has shown, and
+submitting it is the word: one call to the engine, before the ack. What was typed is not lost where
+it cannot be recorded.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
 from slack_bolt.async_app import AsyncAck
 
 from bot import replies
+from bot.cards import CardPainter
 from bot.identity import IdentityWatch
 from bot.ingress.handler import REQUEST_HASH
-from bot.kept_work import KeptWork, TooMuchAtOnce
+from bot.kept_work import KeptWork
 from bot.listeners.clicks import read_click
-from bot.listeners.deciding import DECIDE_BY_SECONDS, READ_SECONDS
+from bot.listeners.opening_views import ViewOpener
+from bot.listeners.payload import ButtonClick
+from bot.listeners.recording import Recording
+from bot.listeners.views import read_submission
+from bot.notice_text import refusal_text
 from bot.settle_value import SettleValue
 from bot.whisper import Whisperer
-from executor.domain.errors import CommitUnknown, DatabaseUnavailable
-from executor.domain.ids import TenantId
-from executor.domain.transition import Reason
+from bot.word_origin import WordOrigin
+from executor.domain.errors import Corrupt, DatabaseUnavailable
+from executor.domain.ids import PrincipalId, TenantId
+from executor.domain.transition import Reason, Refused
+from executor.engine.card_record import OperationRecord
 from executor.engine.click import NotConfirmed
 from executor.engine.engine import Engine
-from executor.engine.group import Group
+from executor.engine.presenting import operation_record
 from executor.engine.settling import read_back, settle
-from executor.engine.word import Said, Word, WordResult
+from executor.engine.word import MayBeGiven, Said, Word, WordResult
 
 Outdated = Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]
+
+NOTE_BLOCK = "note"
+NOTE_INPUT = "text"
+
+_ASK_BY_SECONDS = 0.9
+"""Opening the form needs the rest of the trigger's three seconds."""
 
 
 class Settling:
@@ -44,109 +57,152 @@ class Settling:
         engine: Engine,
         tenant: TenantId,
         people: IdentityWatch,
+        painter: CardPainter,
+        opener: ViewOpener,
         whisperer: Whisperer,
         kept: KeptWork,
         outdated: Outdated,
     ) -> None:
         self._engine = engine
         self._tenant = tenant
-        self._people = people
+        self._painter = painter
+        self._opener = opener
         self._whisperer = whisperer
-        self._kept = kept
         self._outdated = outdated
-        self._group: Group[Word, WordResult] = Group(partial(_settle, engine))
+        self._recording: Recording[Word, WordResult] = Recording(
+            partial(settle, engine), partial(read_back, engine), people, whisperer, kept
+        )
 
     async def sent(self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]) -> None:
-        """Record that it was sent."""
-        await self._hear(ack, body, context, Said.SENT)
+        """Open the form for saying that it was sent."""
+        await self._ask(ack, body, context, Said.SENT)
 
     async def not_sent(
         self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]
     ) -> None:
-        """Record that it was not sent."""
-        await self._hear(ack, body, context, Said.NOT_SENT)
+        """Open the form for saying that it was not sent."""
+        await self._ask(ack, body, context, Said.NOT_SENT)
 
     async def send_again(
         self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]
     ) -> None:
-        """Record that it was not sent, and approve that it is sent once more."""
-        await self._hear(ack, body, context, Said.SEND_AGAIN)
+        """Open the form for saying that it was not sent, and for approving it once more."""
+        await self._ask(ack, body, context, Said.SEND_AGAIN)
 
     async def leave(self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]) -> None:
-        """Record that somebody looked and leaves it as it is."""
-        await self._hear(ack, body, context, Said.LEAVE)
+        """Open the form for saying that somebody looked and leaves it as it is."""
+        await self._ask(ack, body, context, Said.LEAVE)
+
+    async def word(self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]) -> None:
+        """Record the word that a submitted form says; a refusal is told in the form."""
+        submitted = read_submission(body)
+        origin = None if submitted is None else WordOrigin.decode(submitted.view.private_metadata)
+        if submitted is None or origin is None or not submitted.is_for(self._tenant):
+            await _problem(ack, replies.outdated_card())
+            return
+        word = self._word(
+            origin,
+            submitted.principal(self._tenant),
+            submitted.user.id,
+            context,
+            note=submitted.typed(NOTE_BLOCK, NOTE_INPUT),
+        )
+        try:
+            result = await self._recording.record(word)
+        except DatabaseUnavailable:
+            await _problem(ack, replies.database_away())
+            return
+        if isinstance(result, Refused) and result.reason is Reason.IDENTITY_UNKNOWN:
+            await _problem(ack, replies.identity_unverified())
+        elif isinstance(result, Refused):
+            await _problem(ack, refusal_text(result.reason, result.detail))
+        elif isinstance(result, NotConfirmed):
+            await _problem(ack, replies.not_confirmed())
+        else:
+            await ack()
 
     async def idle(self) -> None:
         """Wait until every word that was taken has been answered."""
-        await self._group.idle()
+        await self._recording.idle()
 
-    async def _hear(
+    async def _ask(
         self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any], said: Said
     ) -> None:
+        """Open the form for a word that would count now; else say, on record, why it would not."""
         click = read_click(body)
         if click is None:
             await ack()
             return
+        channel = click.container.channel_id
         if not click.is_for(self._tenant):
             text = replies.sentence(Reason.OTHER_WORKSPACE, {})
-            self._whisperer.say(click.container.channel_id, click.user.id, text)
+            self._whisperer.say(channel, click.user.id, text)
             await ack()
             return
         value = SettleValue.decode(click.action.value)
         if value is None:
             await self._outdated(ack, body)
             return
-        await self._record(
-            Word(
-                tenant_id=self._tenant,
-                operation_id=value.operation,
-                attempt_id=value.attempt,
-                said=said,
-                principal=click.principal(self._tenant),
-                note="",
-                channel=click.container.channel_id,
-                message_ts=click.container.message_ts,
-                request_hash=context[REQUEST_HASH],
-                user_id=click.user.id,
-            )
-        )
+        origin = WordOrigin(said, value, channel, click.container.message_ts)
+        await self._open_form(click, origin, context)
         await ack()
 
-    async def _record(self, word: Word) -> None:
-        """Record one word; raises ``DatabaseUnavailable`` after saying that nothing was."""
-        loop = asyncio.get_running_loop()
-        settle_by = loop.time() + DECIDE_BY_SECONDS
+    async def _open_form(
+        self, click: ButtonClick, origin: WordOrigin, context: Mapping[str, Any]
+    ) -> None:
+        word = self._word(
+            origin, click.principal(self._tenant), click.user.id, context, only_asks=True
+        )
+        result = await self._recording.record(
+            word, within=_ASK_BY_SECONDS, unconfirmed=replies.view_not_opened()
+        )
+        if not isinstance(result, MayBeGiven):
+            return
+        record = await self._read(origin)
+        if record is None:
+            text = replies.sentence(Reason.ATTEMPT_CHANGED, {})
+            self._whisperer.say(origin.channel, click.user.id, text)
+            return
+        await self._opener.open(click, self._painter.draw_word_form(record, origin))
+
+    async def _read(self, origin: WordOrigin) -> OperationRecord | None:
+        """Read what the form shows; ``None`` where it is no longer about the same attempt."""
+        value = origin.value
         try:
-            if not await self._people.ensure_fresh([word.principal]):
-                self._whisper(word, replies.identity_unverified())
-                return
-            result = await self._submit(word, max(0.0, settle_by - loop.time()))
-        except DatabaseUnavailable:
-            self._whisper(word, replies.database_away())
-            raise
-        if isinstance(result, NotConfirmed):
-            self._whisper(word, replies.not_confirmed())
+            record = await self._recording.read(
+                operation_record(self._engine, self._tenant, value.operation)
+            )
+        except (Corrupt, AssertionError):
+            return None
+        if not isinstance(record, OperationRecord) or record.doubt is None:
+            return None
+        return record if record.doubt.attempt_id == value.attempt else None
 
-    async def _submit(self, word: Word, seconds: float) -> WordResult:
-        try:
-            return await self._kept.within(seconds, self._group.submit(word))
-        except TooMuchAtOnce as error:
-            raise DatabaseUnavailable("too many clicks are waiting") from error
-        except TimeoutError:
-            # The group goes on without us; whether it commits is not known here.
-            return NotConfirmed()
-        except CommitUnknown:
-            return await self._read_back(word)
+    def _word(
+        self,
+        origin: WordOrigin,
+        principal: PrincipalId,
+        user_id: str,
+        context: Mapping[str, Any],
+        *,
+        note: str = "",
+        only_asks: bool = False,
+    ) -> Word:
+        return Word(
+            tenant_id=self._tenant,
+            operation_id=origin.value.operation,
+            attempt_id=origin.value.attempt,
+            said=origin.said,
+            principal=principal,
+            note=note,
+            channel=origin.channel,
+            message_ts=origin.message_ts,
+            request_hash=context[REQUEST_HASH],
+            user_id=user_id,
+            only_asks=only_asks,
+        )
 
-    async def _read_back(self, word: Word) -> WordResult:
-        try:
-            return await self._kept.within(READ_SECONDS, read_back(self._engine, word))
-        except (DatabaseUnavailable, TimeoutError, TooMuchAtOnce):
-            return NotConfirmed()
 
-    def _whisper(self, word: Word, text: str) -> None:
-        self._whisperer.say(word.channel, word.user_id, text)
-
-
-async def _settle(engine: Engine, words: Sequence[Word]) -> Sequence[WordResult]:
-    return await settle(engine, words)
+async def _problem(ack: AsyncAck, text: str) -> None:
+    """Keep the form open with a sentence under its note."""
+    await ack(response_action="errors", errors={NOTE_BLOCK: text})

@@ -35,12 +35,11 @@ class Views:
         self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]
     ) -> None:
         """Record a rejection with its reason; what was typed is not lost when it cannot be."""
-        submitted = _read(body)
+        submitted = read_submission(body)
         if submitted is None:
             await _problem(ack, replies.outdated_card())
             return
-        given = submitted.view.state.values.get(REASON_BLOCK, {}).get(REASON_INPUT)
-        note = (given.value or "").strip() if given is not None else ""
+        note = submitted.typed(REASON_BLOCK, REASON_INPUT)
         try:
             result = await self._decide(submitted, context, Vote.REJECT, note)
         except DatabaseUnavailable:
@@ -59,7 +58,7 @@ class Views:
         self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]
     ) -> None:
         """Record an approval of what the full view shows."""
-        submitted = _read(body)
+        submitted = read_submission(body)
         if submitted is not None:
             await self._decide(submitted, context, Vote.APPROVE, "")
         await ack()
@@ -89,7 +88,8 @@ async def _problem(ack: AsyncAck, text: str) -> None:
     await ack(response_action="errors", errors={REASON_BLOCK: text})
 
 
-def _read(body: dict[str, Any]) -> ViewSubmission | None:
+def read_submission(body: dict[str, Any]) -> ViewSubmission | None:
+    """Read a submitted modal; ``None``, and a line in the log, where it is none."""
     try:
         return ViewSubmission.model_validate(body)
     except ValidationError:

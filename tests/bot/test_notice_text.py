@@ -19,6 +19,17 @@ from tests.support.records import U_APP, U_APP2
             "Recorded: you approved op_12. It needs 1 more approval.",
         ),
         (
+            {
+                "kind": "recorded",
+                "vote": "approve",
+                "votes": 1,
+                "quorum": 3,
+                "operation": 13,
+                "about": "reopen_ticket",
+            },
+            "Recorded: you said to open the ticket again (op_13). It needs 2 more approvals.",
+        ),
+        (
             {"kind": "recorded", "vote": "reject", "votes": 0, "quorum": 2, "operation": 12},
             "Recorded: you rejected op_12. Nothing will be sent, and the agent is told why.",
         ),

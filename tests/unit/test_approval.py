@@ -18,6 +18,7 @@ from executor.domain.approval import (
     Event,
     Moved,
     OperationEnded,
+    PolicyConsents,
     Presented,
     TimePassed,
     Used,
@@ -62,9 +63,11 @@ EVENTS: dict[str, Event] = {
     "withdrawn": OperationEnded(withdrawn=True),
     "ended": OperationEnded(withdrawn=False),
     "used": Used(),
+    "the policy consents": PolicyConsents(PrincipalId("policy:1")),
 }
 MOVES = {
     (S.OPEN, "approve"): S.GRANTED,
+    (S.OPEN, "the policy consents"): S.GRANTED,
     (S.OPEN, "reject"): S.DENIED,
     (S.OPEN, "withdrawn"): S.WITHDRAWN,
     (S.OPEN, "ended"): S.VOID,

@@ -14,14 +14,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.button_value import ButtonValue
+from bot.card_compensation import verbs_of
 from bot.cards import CardPainter, Drawing, button_value, card_environment, text_length
 from bot.sandbox.blocks import over_budget, validate_message, validate_view, view_too_large
 from bot.settle_value import SettleValue
+from bot.word_origin import WordOrigin
 from executor.domain.closing_html import BODY_STYLE
+from executor.domain.compensation import LEFT_BECAUSE
+from executor.domain.delivery_event import DeliveryKind
 from executor.domain.effect import AttemptStatus, EffectStatus
 from executor.domain.operation import OperationStatus
 from executor.domain.transition import Reason
-from executor.engine.card_record import OperationRecord, RunRecord
+from executor.engine.card_record import (
+    OperationRecord,
+    ReopeningRecord,
+    RunRecord,
+    UndoneRecord,
+)
 from executor.engine.word import SAID, SAID_BY, Said
 from tests.support.card_reading import (
     OWN_TYPES,
@@ -40,21 +49,26 @@ from tests.support.records import (
     U_APP,
     approval_record,
     attempt_record,
+    delivery_record,
     doubt_record,
     email_content,
     mailbox,
     operation_record,
     run_record,
-    states,
     ticket_change,
     ticket_record,
     vote_record,
     word_record,
 )
+from tests.support.reopening_records import all_states as states
+from tests.support.reopening_records import reopening_record
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE_GOLDEN = "WRITE_GOLDEN"
 MARK = "§§"
+
+FORM_TYPES = {"divider", "input"}
+"""Blocks of a form that hold none but our own words."""
 
 SETTLE = ["settle_sent", "settle_not_sent", "settle_send_again", "settle_leave"]
 
@@ -63,6 +77,12 @@ PAINTER = CardPainter(card_environment())
 
 def draw(record: OperationRecord | RunRecord, render_no: int = 1, nonce: UUID = NONCE) -> Drawing:
     return PAINTER.draw(record, render_no=render_no, nonce=nonce)
+
+
+def word_form(record: OperationRecord, said: Said) -> dict[str, Any]:
+    assert record.doubt is not None
+    value = SettleValue(record.id, record.doubt.attempt_id)
+    return dict(PAINTER.draw_word_form(record, WordOrigin(said, value, "C1", "1.1")))
 
 
 def view_of(record: OperationRecord) -> dict[str, Any]:
@@ -102,6 +122,9 @@ def hostile_record(text: str, status: OperationStatus, length: int) -> Operation
     changes = tuple(ticket_change(n, author=marked, body=long) for n in range(1, 9))
     box = mailbox(f"{marked}@x.example", marked)
     first = operation_record()
+    voted = approval_record(quorum=20, votes=(vote_record(U_APP, note=marked),) * 19)
+    half = doubt_record(quorum=20, repeat=voted)
+    kinds = list(DeliveryKind)
     return replace(
         first,
         status=status,
@@ -139,6 +162,8 @@ def hostile_record(text: str, status: OperationStatus, length: int) -> Operation
                         attempt_status,
                         {
                             "phase": marked,
+                            "search": marked,
+                            "a_person_is_asked": marked,
                             SAID: "not_sent",
                             SAID_BY: U_APP,
                             marked: long,
@@ -152,7 +177,8 @@ def hostile_record(text: str, status: OperationStatus, length: int) -> Operation
             )
         ),
         words=tuple(word_record(said, note=long) for said in Said),
-        doubt=doubt_record() if status is OperationStatus.UNKNOWN else None,
+        doubt=half if status is OperationStatus.UNKNOWN else None,
+        deliveries=tuple(delivery_record(k, said=long, recipients=(marked,) * 9) for k in kinds),
         approval=approval_record(quorum=20, votes=(vote_record(U_APP, note=marked),) * 20),
     )
 
@@ -161,6 +187,17 @@ def hostile_record(text: str, status: OperationStatus, length: int) -> Operation
 @given(texts, st.sampled_from(list(OperationStatus)), st.integers(0, 3_000))
 def test_no_text_breaks_a_card(text: str, status: OperationStatus, length: int) -> None:
     check_card(hostile_record(text, status, length))
+
+
+@settings(max_examples=20, deadline=None)
+@given(texts, st.sampled_from(list(OperationStatus)))
+def test_no_text_breaks_the_card_of_a_reopening(text: str, status: OperationStatus) -> None:
+    hostile = hostile_record(text, status, 3_000)
+    marked = f"{MARK}{text}{MARK}"
+    undone = UndoneRecord(12, (marked,) * 9, marked, Reason.REFUSED_BY_PROVIDER, marked)
+    check_card(replace(hostile, email=None, undoes=undone))
+    left = {LEFT_BECAUSE: {"reason": marked}}
+    check_card(replace(hostile, detail=left, reopening=ReopeningRecord(13, status, None)))
 
 
 @settings(max_examples=8, deadline=None)
@@ -183,6 +220,10 @@ def check_card(record: OperationRecord) -> None:
     assert not view_too_large(view)
     check_is_literal(view["blocks"])
     assert ("submit" in view) <= (drawing.approvable or drawing.needs_full_view)
+    for said in Said if record.doubt is not None else ():
+        form = word_form(record, said)
+        assert validate_view(form) == []
+        check_is_literal([block for block in form["blocks"] if block["type"] not in FORM_TYPES])
 
 
 def check_is_literal(blocks: Any) -> None:
@@ -247,8 +288,10 @@ def test_a_text_that_fits_no_view_cannot_be_approved_at_all() -> None:
 def test_approve_is_there_exactly_while_it_would_count() -> None:
     actions = {name: action_ids(draw(record).blocks) for name, record in states().items()}
     assert actions.pop("awaiting_but_ticket_moved") == ["reject"]
-    assert actions.pop("unknown_left") == SETTLE
+    assert actions.pop("awaiting_reopening_but_ticket_moved") == ["reject"]
     assert actions.pop("unknown_not_to_be_repeated") == [a for a in SETTLE if "again" not in a]
+    for asked in ("left", "half_sent_again", "after_the_key", "not_found", "whether_closed"):
+        assert actions.pop(f"unknown_{asked}") == SETTLE
     for name, found in actions.items():
         assert found == (["approve", "reject"] if name.startswith("awaiting") else [])
     for name, record in states().items():
@@ -360,36 +403,145 @@ def test_a_rejection_shows_its_reason_literally() -> None:
     assert literals([blocks[1]]) == ["Too <curt>, say *sorry* first."]
 
 
+def status_text(name: str) -> str:
+    """What the status of a card says in our own words, as one text."""
+    block = draw(states()[name]).blocks[1]
+    words = [
+        node.get("text") or node.get("fallback") or f"@{node['user_id']}"
+        for section in nodes(block)
+        if section.get("type") == "rich_text_section"
+        for node in section["elements"]
+    ]
+    return "".join(words)
+
+
 def test_an_unknown_outcome_never_claims_either_end() -> None:
-    shown = json.dumps(draw(states()["unknown"]).blocks[1])
+    shown = status_text("unknown")
     assert "The email may have been sent." in shown
-    assert "A person has to look" in shown
+    assert "a person has to look" in shown
     assert "was sent" not in shown
 
 
 def test_what_a_person_may_settle_says_where_it_was_lost_and_until_when_it_may_arrive() -> None:
-    blocks = draw(states()["unknown_left"]).blocks
-    shown = json.dumps(blocks[1])
-    assert "and then the provider's answer was lost." in shown
-    assert "It may still be on its way until" in shown
-    assert "Sending it again can mean a second email" in shown
-    assert "Sending it again" not in json.dumps(draw(states()["unknown_not_to_be_repeated"]).blocks)
-    assert literals([blocks[1]])[:2] == [
-        "email.send through smtp:mail.acme.example:587, to pat@cust.example",
+    shown = status_text("unknown_left")
+    assert "and then the provider's answer was lost. Late arrival is possible until" in shown
+    assert "A person has to look." in shown
+    assert "If it is sent once more and the first one arrives after all" in shown
+    assert literals([draw(states()["unknown_left"]).blocks[1]])[:2] == [
+        "through smtp:mail.acme.example:587, to pat@cust.example",
         "*Pat* is on holiday.",
     ]
+    moved = status_text("unknown_not_to_be_repeated")
+    assert "Nobody can have it sent once more. The ticket has changed since it was read." in moved
+    assert "arrives after all" not in moved
 
 
-def test_the_words_buttons_name_the_attempt_that_is_shown_and_ask_back() -> None:
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "unknown_until_sent_again_under_its_key",
+            "Next: it is sent again under its key at 2026-03-02 09:32 UTC, and the provider drops",
+        ),
+        (
+            "unknown_after_the_key",
+            "If it is sent once more before 2026-03-03 09:30 UTC, the provider drops it",
+        ),
+        (
+            "unknown_after_the_key",
+            "No machine can find out: the provider may have forgotten the key.",
+        ),
+        (
+            "unknown_until_searched",
+            "Next: the provider is searched at 2026-03-02 09:39 UTC (search 3 of 6).",
+        ),
+        ("unknown_until_searched", "searched 2 times; the last search did not find it, which is"),
+        (
+            "unknown_not_found",
+            "No machine can find out: 6 searches did not find it, which is no proof.",
+        ),
+        (
+            "unknown_half_sent_again",
+            "1 of 2 people said to send again so far: @U_APP. Until all of them have, it stays "
+            "unknown; the others have time until 2026-03-03 09:30 UTC.",
+        ),
+        ("unknown_whether_closed", "Not known: it may have been closed."),
+        ("unknown_whether_closed", "Find out whether it was closed, and say below what happened."),
+        ("bounced", "Done: the email was accepted, then bounced."),
+        ("bounced", "Accepted, then bounced at 2026-03-02 10:30 UTC. It was sent and came back;"),
+        ("delivered", "Done. "),
+        ("delivered", "Accepted, then delivered at 2026-03-02 10:30 UTC."),
+    ],
+)
+def test_the_status_says_what_was_found_out_and_what_comes_next(name: str, words: str) -> None:
+    assert words in status_text(name)
+
+
+def test_what_a_provider_says_of_a_bounce_is_literal_and_no_failure() -> None:
+    drawing = draw(states()["bounced"])
+    assert "Permanent General <!channel>, pat@cust.example" in literals([drawing.blocks[1]])
+    assert "ailed" not in status_text("bounced")
+    assert drawing.text.endswith("done")
+
+
+def test_the_words_buttons_name_the_attempt_that_is_shown_and_what_it_was() -> None:
     record = states()["unknown_left"]
     assert isinstance(record, OperationRecord)
     assert record.doubt is not None
     buttons = [n for n in nodes(draw(record).blocks) if n.get("type") == "button"]
-    assert all("confirm" in button for button in buttons)
     [value] = {button["value"] for button in buttons}
     assert SettleValue.decode(value) == SettleValue(record.id, record.doubt.attempt_id)
-    [again] = [b for b in buttons if b["action_id"] == "settle_send_again"]
-    assert "the customer gets it twice" in again["confirm"]["text"]["text"]
+    assert [b["text"]["text"] for b in buttons] == [
+        "It was sent",
+        "It was not sent",
+        "It was not sent: send again",
+        "Leave it",
+    ]
+    closing = draw(states()["unknown_whether_closed"]).blocks
+    labels = [n["text"]["text"] for n in nodes(closing) if n.get("type") == "button"]
+    assert labels == [
+        "It was closed",
+        "It was not closed",
+        "It was not closed: try again",
+        "Leave it",
+    ]
+
+
+@pytest.mark.parametrize("said", list(Said))
+@pytest.mark.parametrize("name", [n for n, r in states().items() if getattr(r, "doubt", None)])
+def test_a_form_says_what_is_known_what_the_word_does_and_has_room_for_a_note(
+    name: str, said: Said
+) -> None:
+    record = states()[name]
+    assert isinstance(record, OperationRecord)
+    assert record.doubt is not None
+    form = word_form(record, said)
+    assert validate_view(form) == []
+    assert form["callback_id"] == "word"
+    assert WordOrigin.decode(form["private_metadata"]) == WordOrigin(
+        said, SettleValue(record.id, record.doubt.attempt_id), "C1", "1.1"
+    )
+    [note] = [block for block in form["blocks"] if block["type"] == "input"]
+    assert note["optional"] is True
+    shown = json.dumps(form["blocks"])
+    assert "Late arrival is possible until" in shown
+    assert ("you approve that exactly the same is tried" in shown) == (said is Said.SEND_AGAIN)
+    assert ("digest ababab" in shown) == (said is Said.SEND_AGAIN)
+
+
+def test_a_form_for_sending_again_counts_the_people_and_names_the_risk() -> None:
+    half = states()["unknown_half_sent_again"]
+    assert isinstance(half, OperationRecord)
+    assert half.doubt is not None
+    last = json.dumps(word_form(half, Said.SEND_AGAIN))
+    assert "Yours is 2 of 2. " in last
+    assert "the customer gets it twice" in last
+    first = json.dumps(
+        word_form(replace(half, doubt=replace(half.doubt, repeat=None)), Said.SEND_AGAIN)
+    )
+    assert "Yours is 1 of 2. " in first
+    assert "it stays unknown and nothing is done" in first
+    assert "ends with that" in json.dumps(word_form(half, Said.SENT))
 
 
 @pytest.mark.parametrize(
@@ -406,6 +558,17 @@ def test_the_words_buttons_name_the_attempt_that_is_shown_and_ask_back() -> None
 )
 def test_a_words_value_that_we_did_not_write_is_refused(text: str) -> None:
     assert SettleValue.decode(text) is None
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[" * 150, '{"s":1,"v":1,"c":1,"t":1}'])
+@pytest.mark.parametrize("change", [str, lambda good: good + " ", str.upper, lambda _: "null"])
+def test_a_forms_origin_that_we_did_not_write_is_refused(text: str, change: Any) -> None:
+    value = SettleValue(operation_record().id, doubt_record().attempt_id)
+    good = WordOrigin(Said.SENT, value, "C1", "1.1").encode()
+    assert WordOrigin.decode(good) is not None
+    assert WordOrigin.decode(text) is None
+    assert change is str or WordOrigin.decode(change(good)) is None
+    assert WordOrigin.decode(good.replace('"sent"', '"approve"')) is None
 
 
 def test_a_word_that_proof_contradicts_stays_on_the_card_as_contradicted() -> None:
@@ -425,3 +588,29 @@ def test_the_models_last_words_stay_literal_on_a_runs_card(text: str, length: in
     assert text_length(drawing.blocks) <= 9_000
     check_is_literal(drawing.blocks)
     assert MARK not in drawing.text
+
+
+@pytest.mark.parametrize("name", ["approved", "executing"])
+def test_a_card_that_waits_for_its_desk_says_so(name: str) -> None:
+    record = states()[name]
+    assert isinstance(record, OperationRecord)
+    drawn = json.dumps(draw(replace(record, desk_problem="the desk answered 502")).blocks)
+    assert "the ticket desk could not be read" in drawn
+    assert "the desk answered 502" in drawn
+
+
+def test_a_reopening_says_what_it_undoes_and_its_buttons_say_what_they_do() -> None:
+    drawing = draw(reopening_record())
+    buttons = [n for n in nodes(drawing.blocks) if n.get("type") == "button"]
+    assert [(b["action_id"], b["text"]["text"]) for b in buttons] == [
+        ("approve", "Reopen"),
+        ("reject", "Leave it closed"),
+    ]
+    shown = json.dumps(drawing.blocks)
+    assert "op_12 closed the ticket at version 8, and this email of it was not sent." in shown
+    assert "pat@cust.example" in shown
+    assert "The email, to" not in shown
+    value = button_value(reopening_record(), NONCE)
+    form = PAINTER.draw_reject_modal(value, verbs_of(reopening_record()))
+    assert validate_view(form) == []
+    assert form["title"]["text"] == "Leave it closed"  # type: ignore[index,call-overload]

@@ -17,12 +17,14 @@ from executor.domain.operation import (
     EffectsMoved,
     Event,
     Granted,
+    LeftSo,
     Opened,
     OperationStatus,
     RevalidationFailed,
     RunEnded,
     Superseded,
     TimeRanOut,
+    Undone,
     decide,
     refusal_for,
 )
@@ -40,6 +42,8 @@ EVENTS: dict[str, tuple[Event, set[OperationStatus], OperationStatus]] = {
         RevalidationFailed(Refused(Reason.VERSION_CHANGED)), {*UNOPENED}, S.STALE,
     ),
     "opened": (Opened(), {S.APPROVED}, S.EXECUTING),
+    "undone": (Undone("x", {}), {S.PARTIAL}, S.COMPENSATED),
+    "left so": (LeftSo(Reason.LEFT_BY_POLICY, {}), {S.PARTIAL}, S.LEFT),
 }  # fmt: skip
 
 

@@ -21,7 +21,10 @@ MAY: dict[tuple[PrincipalId, Permission], Reason | None] = {
     (OTTO, Permission.APPROVE): NO,
     (PrincipalId("slack:T0OTHER:U0REVIEWER"), Permission.APPROVE): Reason.OTHER_WORKSPACE,
     (PrincipalId("U0REVIEWER"), Permission.APPROVE): NO,
-    (PrincipalId("policy:1"), Permission.APPROVE): NO,
+    # Unless it says otherwise it asks people whether a ticket is opened again.
+    (PrincipalId("policy:1"), Permission.REQUEST): None,
+    (PrincipalId("policy:1"), Permission.APPROVE): Reason.POLICY_CHANGED,
+    (PrincipalId("policy:1"), Permission.CANCEL): Reason.POLICY_CHANGED,
 }
 
 
@@ -29,6 +32,19 @@ MAY: dict[tuple[PrincipalId, Permission], Reason | None] = {
 def test_permissions_are_exactly_those_named(who: PrincipalId, permission: Permission) -> None:
     refused = policy().objection(who, permission)
     assert (refused.reason if isinstance(refused, Refused) else None) is MAY[who, permission]
+
+
+@pytest.mark.parametrize(
+    ("when", "asks", "consents"),
+    [("ask", True, False), ("reopen", True, True), ("leave", False, False)],
+)
+def test_the_policy_itself_asks_and_consents_only_as_it_says(
+    when: str, asks: bool, consents: bool
+) -> None:
+    rules = policy(tickets={"when_mail_is_not_sent": when})
+    itself = PrincipalId(f"policy:{rules.version}")
+    assert (rules.objection(itself, Permission.REQUEST) is None) is asks
+    assert (rules.objection(itself, Permission.APPROVE) is None) is consents
 
 
 def test_everyone_is_everyone_of_this_team_for_asking_only() -> None:

@@ -19,9 +19,11 @@ from executor.domain.effect import (
     Terms,
 )
 from executor.domain.ids import AttemptId, EffectId
+from executor.domain.payloads import JsonObject
 from executor.domain.recovery import (
     MOST_LOOKUPS,
     MOST_SENDINGS,
+    READING_LAG,
     REPEAT_WAITS,
     AskPerson,
     Declared,
@@ -45,6 +47,7 @@ TERMS = {
     Capability.KEYED: Terms(key_window=WINDOW),
     Capability.LOOKUP: Terms(lookup_lag=LAG),
     Capability.OPAQUE: Terms(),
+    Capability.CONDITIONAL: Terms(),
 }
 UNKNOWN, DISPATCHED = AttemptStatus.UNKNOWN, AttemptStatus.DISPATCHED
 APPLIED, NOT_APPLIED = AttemptStatus.APPLIED, AttemptStatus.NOT_APPLIED
@@ -300,3 +303,81 @@ def test_recovery_ends_whatever_happens(
             number = len(attempts) + len(rows) + 1
             rows.append(attempt(KEYED, number=number, at=now - T0))
     raise AssertionError("it goes on and on")
+
+
+# --- Conditional: read, and repeat only what has not moved ----------------------------------------
+
+CONDITIONAL = Capability.CONDITIONAL
+
+
+def changed(
+    number: int = 1,
+    status: AttemptStatus = UNKNOWN,
+    *,
+    lookups: int = 0,
+    told: JsonObject | None = None,
+) -> Attempt:
+    """One attempt at an outside desk; ``told`` is its answer, and what readings have said of it."""
+    made = attempt(CONDITIONAL, status, number=number, lookups=lookups)
+    return replace(made, evidence=told or {})
+
+
+def unchanged(number: int = 1, *, after: int | None = None, answer: int | None = None) -> Attempt:
+    """One attempt that a reading has found to have changed nothing."""
+    told: JsonObject = {"finding": "unchanged", "finding_after": after or number, "status": answer}
+    return changed(number, lookups=1, told=told)
+
+
+def recovered(
+    *attempts: Attempt, may_send: bool = True, at: timedelta = timedelta(hours=1)
+) -> Recovery:
+    now = T0 + at
+    declared = as_recorded(attempts[0])
+    return recover(attempts, declared, may_send=may_send, now=now, not_before=T0)
+
+
+def test_a_conditional_change_is_read_at_once_and_then_at_growing_distances() -> None:
+    soon = timedelta(seconds=1)
+    assert recovered(changed(), at=soon) == LookUp()
+    waits = [recovered(changed(lookups=n), at=soon) for n in (1, 2, 3)]
+    assert waits == [Wait(T0 + READING_LAG * (2**n - 1)) for n in (1, 2, 3)]
+    assert recovered(changed(lookups=MOST_LOOKUPS)) == AskPerson(Why.LOOKUPS_USED_UP)
+
+
+def test_only_what_a_reading_found_unchanged_after_every_attempt_is_sent_again() -> None:
+    assert recovered(unchanged()) == SendAgain()
+    for finding in ("moved", "unread", "marker"):
+        told: JsonObject = {"finding": finding, "finding_after": 1}
+        assert recovered(changed(lookups=1, told=told)) == LookUp()
+    # A later attempt makes the reading old, whatever became of it.
+    for status in (UNKNOWN, NOT_APPLIED):
+        assert recovered(unchanged(), changed(2, status)) == LookUp()
+
+
+def test_nothing_conditional_is_sent_again_where_nothing_may_be_sent() -> None:
+    last = replace(unchanged(), lookups=MOST_LOOKUPS)
+    assert recovered(unchanged(), may_send=False) == LookUp()
+    assert recovered(last, may_send=False) == AskPerson(Why.NOT_PERMITTED)
+
+
+def test_a_collision_is_repeated_once_and_then_put_to_a_person_after_a_last_reading() -> None:
+    first = unchanged(1, answer=409)
+    assert recovered(first) == SendAgain()
+    second = unchanged(2, answer=409)
+    assert recovered(first, second, at=timedelta(seconds=70)) == Wait(T0 + MARGIN)
+    assert recovered(first, second) == LookUp()
+    assert recovered(first, replace(second, lookups=2)) == AskPerson(Why.COLLIDES)
+
+
+def test_lost_conditional_requests_are_bounded() -> None:
+    tries = [unchanged(n, after=MOST_SENDINGS) for n in range(1, MOST_SENDINGS + 1)]
+    tries[-1] = replace(tries[-1], lookups=2)
+    assert recovered(*tries[:-1], unchanged(MOST_SENDINGS)) == LookUp()
+    assert recovered(*tries) == AskPerson(Why.SENDINGS_USED_UP)
+
+
+def test_a_desk_that_is_declared_otherwise_now_gets_nothing_more() -> None:
+    for capability in (LOOKUP, OPAQUE):
+        declared = Declared(capability, Terms(), MARGIN)
+        decision = recover([unchanged()], declared, may_send=True, now=T0 + WINDOW, not_before=T0)
+        assert decision == AskPerson(Why.DECLARED_OTHERWISE)
