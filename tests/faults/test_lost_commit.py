@@ -40,8 +40,8 @@ async def far(office: Office, proxy: TcpProxy) -> AsyncIterator[Office]:
 
 async def _execute(far: Office, claimed: ClaimedOperation) -> None:
     keeper = operation_keeper(far.engine, claimed.claim.key, claimed.lease)
-    group = openings(far.engine, far.mail)
-    await execute(far.engine, far.mail, group, claimed.claim, keeper)
+    group = openings(far.engine, far.providers)
+    await execute(far.engine, far.providers, group, claimed.claim, keeper)
 
 
 async def test_an_opening_that_was_stored_is_called_though_its_answer_was_lost(

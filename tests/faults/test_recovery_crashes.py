@@ -32,7 +32,7 @@ async def _die_in_recovery(doubt: Doubt, trap: Trap) -> None:
     for _ in range(10):
         with suppress(Crashed):
             await reconcile(dying.engine)
-            await recover_due(dying.engine, doubt.mail)
+            await recover_due(dying.engine, dying.providers)
             for claimed in await dying.claim_operations("w2"):
                 await doubt.execute(claimed, dying)
         if trap.sprung:
@@ -126,6 +126,6 @@ async def test_two_processes_that_recover_at_once_take_one_step(office: Office) 
         await doubt.execute(await doubt.claimed())
         await doubt.pass_time(301)
         other = office.colleague()
-        await recover_due(office.engine, mail)
-        assert await recover_due(other.engine, mail) == 0
+        await recover_due(office.engine, doubt.office.providers)
+        assert await recover_due(other.engine, doubt.office.providers) == 0
         assert double.search_faults.calls == 1

@@ -10,6 +10,7 @@ from email.utils import getaddresses
 
 import pytest
 
+from bot.card_email import email_view
 from bot.sandbox.mailbox import Mailbox
 from bot.sandbox.mailbox_spool import ReceivedMail
 from executor.adapters.mail.smtp import SmtpMail
@@ -21,7 +22,14 @@ from executor.domain.errors import InvalidContent
 from executor.domain.frozen_email import differences, freeze, parse_delivered
 from executor.domain.mail_text import validate_subject
 from executor.domain.payloads import canonical, digest
-from executor.engine.ports import OutgoingMail
+from executor.engine.converging import Answered
+from executor.engine.ports import OutgoingMail, ToolCall
+from executor.engine.presenting import due_cards
+from executor.engine.tools import parse_proposal
+from tests.support.failpoints import Crashed, Trap
+from tests.support.mail_doubles import smtp
+from tests.support.office import Office, closing
+from tests.support.working import Working
 
 DATE = datetime(2026, 12, 1, 12, tzinfo=UTC)
 
@@ -86,6 +94,37 @@ def test_b139_line_break_in_the_subject_adds_headers(line_break: str) -> None:
         propose(reply_to=f"pat@cust.example{line_break}Bcc: thief@evil.example")
 
 
+async def test_b139_a_subject_that_would_add_headers_is_refused_at_creation(
+    office: Office,
+) -> None:
+    proposals = [
+        closing(subject=INJECTED.format(line_break)) for line_break in ("\r\n", "\r", "\n")
+    ]
+    name = f'"{INJECTED.format(chr(10))}" <pat@cust.example>'
+    working = await Working.propose(office, *proposals, closing(to=[name]))
+    for result, field in zip(working.results, ["subject"] * 3 + ["to[0]"], strict=True):
+        assert isinstance(result, Answered)
+        assert (result.result["error"], result.result["field"]) == ("content_invalid", field)
+    assert await working.operations() == []
+    assert await due_cards(office.engine, 50) == []
+
+
+async def test_b140_a_long_subject_survives_storage_and_another_worker(office: Office) -> None:
+    subject = ("Your ticket 4101 about the invoice of October was closed by our team " * 3)[:160]
+    subject = subject.strip().ljust(160, "!")
+    async with smtp(office) as (mailbox, doubt):
+        [operation] = await (await Working.propose(office, closing(subject=subject))).operations()
+        await office.show()
+        await office.click(operation)
+        dying = office.colleague(failpoints=Trap("open.before"))
+        with pytest.raises(Crashed):
+            await doubt.execute(await office.claim_operation(operation), dying)
+        await doubt.pass_time(31)
+        await doubt.execute(await office.claim_operation(operation, "w2"))
+        [received] = mailbox.mails
+        assert received.parsed["Subject"] == subject
+
+
 async def test_b140_long_subject_breaks_on_reload() -> None:
     subject = ("Your ticket 4101 about the invoice of October was closed by our team " * 3)[:160]
     subject = subject.strip()
@@ -147,6 +186,8 @@ async def test_b145_international_domain_makes_every_send_fail() -> None:
     assert received.envelope_to == ("anna@xn--bcher-kva.example",)
     assert received.raw.isascii()
     assert b"xn--bcher-kva.example" in canonical(content.as_json())
+    shown = dict(email_view(content.as_json()).fields)["To"]
+    assert shown == "<anna@bücher.example> = <anna@xn--bcher-kva.example>"
     other = propose(to=["anna@bucher.example"])
     assert digest(content.as_json()) != digest(other.as_json())
 
@@ -158,6 +199,20 @@ async def test_b149_text_and_html_part_in_the_wrong_order() -> None:
     assert parts == ["text/plain", "text/html"]
     differing = propose(text="refund 90 EUR", html="<p>refund 900 EUR</p>")
     assert digest(content.as_json()) != digest(differing.as_json())
+    # What does not say the same is shown beside the text; the model cannot write it at all.
+    view = email_view(differing.as_json())
+    assert view.html is not None
+    assert "refund 900 EUR" in view.html.text
+    arguments = {
+        "ticket_id": "4101",
+        "language": "en",
+        "subject": "Closed",
+        "message": "refund 90 EUR",
+        "html": "<p>refund 900 EUR</p>",
+    }
+    refused = parse_proposal(ToolCall("call_0", "propose_closing", arguments))
+    assert isinstance(refused, dict)
+    assert "html is not an argument" in str(refused["message"])
 
 
 async def test_b150_servers_break_long_lines_and_change_the_content() -> None:

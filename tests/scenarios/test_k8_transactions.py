@@ -34,8 +34,10 @@ async def test_b105_no_transaction_is_open_during_a_model_call_or_a_send(office:
     office.mail.gate = asyncio.Event()
     claimed = await office.claimed()
     keeper = operation_keeper(office.engine, claimed.claim.key, claimed.lease)
-    group = openings(office.engine, office.mail)
-    sending = asyncio.create_task(execute(office.engine, office.mail, group, claimed.claim, keeper))
+    group = openings(office.engine, office.providers)
+    sending = asyncio.create_task(
+        execute(office.engine, office.providers, group, claimed.claim, keeper)
+    )
     await office.mail.arrived.wait()
     assert await office.rows(OPEN_TRANSACTIONS) == [(0,)]
     assert office.database.connections_in_use == 0
@@ -52,8 +54,10 @@ async def test_b106_a_commit_after_the_send_that_fails_three_times_sends_once(
         far = office.colleague(database)
         office.mail.gate = asyncio.Event()
         keeper = operation_keeper(far.engine, claimed.claim.key, claimed.lease)
-        group = openings(far.engine, far.mail)
-        sending = asyncio.create_task(execute(far.engine, far.mail, group, claimed.claim, keeper))
+        group = openings(far.engine, far.providers)
+        sending = asyncio.create_task(
+            execute(far.engine, far.providers, group, claimed.claim, keeper)
+        )
         await office.mail.arrived.wait()
         proxy.stop_commits(3)
         office.mail.gate.set()

@@ -44,10 +44,12 @@ from executor.domain.policy import Policy
 from executor.domain.run import RunStatus
 from executor.engine import desk
 from executor.engine.closure_email import ClosureEmails
+from executor.engine.compensating import compensate_until_cancelled
 from executor.engine.driver import Crew
 from executor.engine.engine import Bell, Durations, Engine
 from executor.engine.failpoint import Failpoints, Inert
 from executor.engine.ports import MailPort, ModelPort
+from executor.engine.providers import Providers
 from executor.engine.setup import activate_policy
 from executor.engine.sweeper import sweep_until_cancelled
 from executor.engine.worker import Worker, WorkerTerms
@@ -286,15 +288,20 @@ class Harness:
         mail = self.mail or SmtpMail(
             parse_smtp_url(f"{self.mailbox.url}?tls=none"), longest_request_seconds=10.0
         )
+        providers = Providers(mail)
         worker = Worker(
             engine,
-            Crew(self.model, mail, ClosureEmails()),
+            Crew(self.model, providers, ClosureEmails()),
             listener,
             owner or f"worker-{len(self.workers) + 1}",
             WorkerTerms(grace_seconds=5.0, poll_seconds=0.3),
         )
         sweeping = asyncio.create_task(sweep_until_cancelled(engine), name="sweeper")
         stack.push_async_callback(_ended, sweeping)
+        compensating = asyncio.create_task(
+            compensate_until_cancelled(engine, providers), name="compensation"
+        )
+        stack.push_async_callback(_ended, compensating)
         working = asyncio.create_task(worker.run(), name="worker")
         stack.push_async_callback(_finished, worker, working)
         running = RunningWorker(worker, engine, stack)

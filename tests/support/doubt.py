@@ -62,11 +62,12 @@ class Doubt:
         """Open, call and report, as a worker does with what it holds."""
         engine = (office or self.office).engine
         keeper = operation_keeper(engine, claimed.claim.key, claimed.lease)
-        await execute(engine, self.mail, openings(engine, self.mail), claimed.claim, keeper)
+        providers = self.office.providers
+        await execute(engine, providers, openings(engine, providers), claimed.claim, keeper)
 
     async def recover(self) -> int:
         """Take the steps of recovery that are due."""
-        return await recover_due(self.office.engine, self.mail)
+        return await recover_due(self.office.engine, self.office.providers)
 
     async def work(self) -> None:
         """Do everything that is due now: conclude, recover, and drive what is claimed."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from executor.domain.effect import Capability, Outcome, OutcomeKind
+from executor.domain.declaration import Declaration
+from executor.domain.effect import Capability, EffectKind, Outcome, OutcomeKind
 from executor.domain.email import EmailContent
 from executor.domain.frozen_email import freeze
 from executor.engine.ports import OutgoingMail
@@ -14,9 +15,9 @@ class FakeMail:
     """A mail provider in memory: scripted outcomes, a gate before each, and a count."""
 
     provider = "smtp:test"
-    capability = Capability.OPAQUE
+    declaration = Declaration("Test", EffectKind.EMAIL_SEND, Capability.OPAQUE, "nobody")
+    capability = declaration.capability
     longest_request_seconds = 5.0
-    promise = "A test promises nothing."
 
     def __init__(self) -> None:
         self.sent: list[OutgoingMail] = []

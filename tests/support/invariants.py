@@ -37,6 +37,10 @@ _NEVER = {
                    sum(actual_microusd) AS spent
             FROM reservations GROUP BY 1, 2) r USING (tenant_id, day)
         WHERE d.held_microusd <> COALESCE(r.held, 0) OR d.spent_microusd <> COALESCE(r.spent, 0)""",
+    "a closing that is compensated without a reopening that was done": """
+        SELECT o.id FROM operations o WHERE o.status = 'compensated' AND NOT EXISTS (
+            SELECT FROM operations r WHERE r.tenant_id = o.tenant_id AND r.compensates = o.id
+            AND r.status = 'succeeded')""",
     "two successes of one intent key": """
         SELECT intent_key FROM operations WHERE status = 'succeeded'
         GROUP BY tenant_id, intent_key HAVING count(*) > 1""",

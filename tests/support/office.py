@@ -29,18 +29,22 @@ from executor.domain.ids import (
 from executor.domain.lease import LeaseTerms
 from executor.domain.new_ticket import NewTicket
 from executor.domain.policy import Policy
+from executor.domain.stamp import DeskVersion
 from executor.domain.transition import Refused
-from executor.engine.accept import Accepted, AcceptResult, Asked, accept
+from executor.engine.accept import Asked, accept
 from executor.engine.claims import ClaimedOperation, ClaimedRun, claim_operations, claim_runs
 from executor.engine.click import Click, ClickResult
 from executor.engine.closure_email import ClosureEmails
+from executor.engine.converging import Accepted, AcceptResult
 from executor.engine.decisions import decide_clicks
 from executor.engine.desk import write_as_customer
+from executor.engine.desk_port import TicketDesk
 from executor.engine.endings import Stopped, cancel
 from executor.engine.engine import Durations, Engine
 from executor.engine.failpoint import Failpoints, Inert
-from executor.engine.opening import Opened, OpenResult, open_attempts
+from executor.engine.opening import Opened, OpenResult, Ready, open_attempts
 from executor.engine.presenting import Shown, begin_posting, due_cards, finish_drawing, present
+from executor.engine.providers import Providers
 from executor.engine.report import Report, report
 from executor.engine.setup import activate_policy
 from executor.engine.start import Started, StartRequest, start
@@ -101,6 +105,12 @@ class Office(Reading):
     emails: ClosureEmails
     claims: dict[RunId, ClaimedRun] = field(default_factory=dict)
     held: dict[OperationId, ClaimedOperation] = field(default_factory=dict)
+    desk: TicketDesk | None = None
+
+    @property
+    def providers(self) -> Providers:
+        """What a worker of this office works with outside."""
+        return Providers(self.mail, self.desk)
 
     @classmethod
     async def open(
@@ -191,14 +201,14 @@ class Office(Reading):
         run_id: RunId,
         claimed: ClaimedRun,
         *proposals: ProposeClosing,
-        version: int | None = 2,
+        version: DeskVersion | None = 2,
         step: int = 1,
     ) -> list[AcceptResult]:
         """Record a model's reply at ``step`` and accept what it proposes, in one commit."""
         await self.record_reply(run_id, step, len(proposals))
         return await accept(
             self.engine,
-            self.mail,
+            self.providers,
             self.emails,
             (TENANT, run_id),
             claimed.lease.epoch,
@@ -320,9 +330,12 @@ class Office(Reading):
         await self.show()
         return operation
 
-    async def proposed_many(self, count: int) -> list[OperationId]:
-        """Walk to as many proposals, each of its own run and ticket, whose cards are shown."""
-        tickets = [str(5000 + number) for number in range(count)]
+    async def proposed_many(self, count: int, *, first: int = 5000) -> list[OperationId]:
+        """Walk to as many proposals, each of its own run and ticket, whose cards are shown.
+
+        The tickets are new ones, numbered from ``first``.
+        """
+        tickets = [str(first + number) for number in range(count)]
         for ticket in tickets:
             await self.import_ticket(ticket)
         runs = await start(
@@ -337,9 +350,9 @@ class Office(Reading):
         await self.show()
         return proposed
 
-    async def approved_many(self, count: int) -> list[OperationId]:
-        """Walk to as many approved operations."""
-        proposed = await self.proposed_many(count)
+    async def approved_many(self, count: int, *, first: int = 5000) -> list[OperationId]:
+        """Walk to as many approved operations; see ``proposed_many``."""
+        proposed = await self.proposed_many(count, first=first)
         await self.decide(*[await self.click_for(operation) for operation in proposed])
         return proposed
 
@@ -362,7 +375,7 @@ class Office(Reading):
         """Return another process's view of the same office: the same mailbox, another engine."""
         other = database or self.database
         engine = Engine(other, SystemClock(), mint_id, self.engine.durations, failpoints or Inert())
-        return Office(other, engine, self.mail, self.emails)
+        return Office(other, engine, self.mail, self.emails, desk=self.desk)
 
     async def later_unseen(self, **by: float) -> None:
         """Let time pass on the database's clock, and look at nobody."""
@@ -388,7 +401,7 @@ class Office(Reading):
 
     async def open_all(self, *claimed: ClaimedOperation) -> list[OpenResult]:
         """Open the next attempts of claimed operations in one commit."""
-        return await open_attempts(self.engine, self.mail, [c.claim for c in claimed])
+        return await open_attempts(self.engine, self.providers, [Ready(c.claim) for c in claimed])
 
     async def opened(self, ticket: str = "4101") -> tuple[ClaimedOperation, Opened]:
         """Walk to an operation whose mail may leave."""

@@ -13,6 +13,7 @@ from typing import Any
 from uuid import UUID
 
 from executor.domain.approval import ApprovalStatus, Vote
+from executor.domain.delivery_event import DeliveryKind
 from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
 from executor.domain.email import EmailContent, Mailbox
 from executor.domain.ids import (
@@ -25,12 +26,14 @@ from executor.domain.ids import (
 )
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
+from executor.domain.recovery import Why
 from executor.domain.run import RunStatus
 from executor.domain.ticket import ChangeKind, TicketChange, TicketStatus
 from executor.domain.transition import Reason
 from executor.engine.card_record import (
     ApprovalRecord,
     AttemptRecord,
+    DeliveryRecord,
     DoubtRecord,
     EffectRecord,
     OperationRecord,
@@ -106,6 +109,7 @@ def attempt_record(status: AttemptStatus, evidence: JsonObject, **changes: Any) 
         opened_at=NOW,
         conclude_at=NOW + timedelta(seconds=60),
         reported_at=NOW + timedelta(seconds=1),
+        capability=Capability.OPAQUE,
     )
     return replace(attempt, **changes)
 
@@ -134,6 +138,31 @@ def effect_records(
             tuple(attempts),
         ),
     )
+
+
+def by(
+    attempt: AttemptRecord, close: EffectStatus, send: EffectStatus, provider: str
+) -> tuple[EffectRecord, ...]:
+    """The two effects of P1, where the email goes through another kind of provider."""
+    first, second = effect_records(close, send, [attempt])
+    return first, replace(
+        second, provider=provider, capability=attempt.capability, promise="As the provider says."
+    )
+
+
+def outside_desk(attempt: AttemptRecord) -> tuple[EffectRecord, ...]:
+    """The two effects of P1, where the ticket lies at a desk elsewhere and is closed by a call."""
+    first, second = effect_records(EffectStatus.UNKNOWN, EffectStatus.PLANNED)
+    outside = replace(
+        first, provider="zendesk:acme", capability=attempt.capability, attempts=(attempt,)
+    )
+    return outside, second
+
+
+def delivery_record(kind: DeliveryKind, **changes: Any) -> DeliveryRecord:
+    """Something that the provider said of the email an hour later."""
+    delivery = DeliveryRecord(kind, NOW + timedelta(hours=1), ("pat@cust.example",), "")
+    return replace(delivery, **changes)
 
 
 def vote_record(principal: PrincipalId, vote: Vote = Vote.APPROVE, note: str = "") -> VoteRecord:
@@ -187,13 +216,14 @@ def operation_record(*, email: EmailContent | None = None, **changes: Any) -> Op
 
 def doubt_record(**changes: Any) -> DoubtRecord:
     """A doubt about the first attempt, which may be sent again."""
-    doubt = DoubtRecord(AttemptId(UUID("0197f000-0000-7000-8000-000000000004")), True)
+    doubt = DoubtRecord(AttemptId(UUID("0197f000-0000-7000-8000-000000000004")), None, 1, None)
     return replace(doubt, **changes)
 
 
-def word_record(said: Said, by: PrincipalId = U_APP, note: str = "") -> WordRecord:
+def word_record(said: Said, by: PrincipalId = U_APP, note: str = "", **changes: Any) -> WordRecord:
     """A word given an hour after the email may have left."""
-    return WordRecord(by, said, note, NOW + timedelta(hours=1))
+    word = WordRecord(by, said, note, NOW + timedelta(hours=1), EffectKind.EMAIL_SEND)
+    return replace(word, **changes)
 
 
 def run_record(**changes: Any) -> RunRecord:
@@ -239,6 +269,32 @@ def states() -> dict[str, OperationRecord | RunRecord]:
         AttemptStatus.UNKNOWN,
         {"provider": "smtp", "phase": "final_reply", "problem": "the connection was lost"},
     )
+    keyed = replace(
+        lost,
+        capability=Capability.KEYED,
+        evidence={"provider": "resend", "phase": "response"},
+        recover_at=NOW + timedelta(minutes=2),
+        key_until=NOW + timedelta(days=1),
+    )
+    why = {"a_person_is_asked": Why.WINDOW_OVER.value}
+    forgotten = replace(keyed, recover_at=None, evidence={**keyed.evidence, **why})
+    searched = replace(
+        lost,
+        capability=Capability.LOOKUP,
+        evidence={"provider": "postmark", "phase": "response", "search": "not_found (2 of 6)"},
+        lookups=2,
+        recover_at=NOW + timedelta(minutes=9),
+    )
+    found_out = {"search": "not_found (6 of 6)", "a_person_is_asked": Why.LOOKUPS_USED_UP.value}
+    not_found = replace(
+        searched, lookups=6, recover_at=None, evidence={**searched.evidence, **found_out}
+    )
+    closing = replace(
+        lost,
+        capability=Capability.CONDITIONAL,
+        evidence={"provider": "zendesk", "phase": "response"},
+    )
+    half = (vote_record(U_APP),)
     return {
         "awaiting": operation_record(),
         "awaiting_unshown": operation_record(approval=approval_record(decide_by=None)),
@@ -301,7 +357,64 @@ def states() -> dict[str, OperationRecord | RunRecord]:
             reason=Reason.OUTCOME_LOST,
             approval=consumed,
             effects=effect_records(EffectStatus.APPLIED, EffectStatus.UNKNOWN, [lost]),
-            doubt=doubt_record(may_send_again=False),
+            doubt=doubt_record(not_again=Reason.VERSION_CHANGED),
+        ),
+        "unknown_half_sent_again": operation_record(
+            status=OperationStatus.UNKNOWN,
+            reason=Reason.OUTCOME_LOST,
+            approval=consumed,
+            effects=effect_records(EffectStatus.APPLIED, EffectStatus.UNKNOWN, [lost]),
+            words=(word_record(Said.SEND_AGAIN, note="Not in the log.", still_needed=1),),
+            doubt=doubt_record(quorum=2, repeat=approval_record(quorum=2, votes=half)),
+        ),
+        "unknown_until_sent_again_under_its_key": operation_record(
+            status=OperationStatus.UNKNOWN,
+            reason=Reason.OUTCOME_LOST,
+            approval=consumed,
+            effects=by(keyed, EffectStatus.APPLIED, EffectStatus.UNKNOWN, "resend:acme"),
+        ),
+        "unknown_after_the_key": operation_record(
+            status=OperationStatus.UNKNOWN,
+            reason=Reason.OUTCOME_LOST,
+            approval=consumed,
+            effects=by(forgotten, EffectStatus.APPLIED, EffectStatus.UNKNOWN, "resend:acme"),
+            doubt=doubt_record(),
+        ),
+        "unknown_until_searched": operation_record(
+            status=OperationStatus.UNKNOWN,
+            reason=Reason.OUTCOME_LOST,
+            approval=consumed,
+            effects=by(searched, EffectStatus.APPLIED, EffectStatus.UNKNOWN, "postmark:7"),
+        ),
+        "unknown_not_found": operation_record(
+            status=OperationStatus.UNKNOWN,
+            reason=Reason.OUTCOME_LOST,
+            approval=consumed,
+            effects=by(not_found, EffectStatus.APPLIED, EffectStatus.UNKNOWN, "postmark:7"),
+            doubt=doubt_record(),
+        ),
+        "unknown_whether_closed": operation_record(
+            status=OperationStatus.UNKNOWN,
+            reason=Reason.OUTCOME_LOST,
+            approval=consumed,
+            effects=outside_desk(closing),
+            doubt=doubt_record(),
+        ),
+        "delivered": operation_record(
+            status=OperationStatus.SUCCEEDED,
+            approval=consumed,
+            effects=effect_records(EffectStatus.APPLIED, EffectStatus.APPLIED, [sent]),
+            deliveries=(delivery_record(DeliveryKind.DELIVERED),),
+        ),
+        "bounced": operation_record(
+            status=OperationStatus.SUCCEEDED,
+            approval=consumed,
+            effects=effect_records(EffectStatus.APPLIED, EffectStatus.APPLIED, [sent]),
+            deliveries=(
+                delivery_record(DeliveryKind.DELIVERED),
+                delivery_record(DeliveryKind.BOUNCED, said="Permanent General <!channel>"),
+                delivery_record(DeliveryKind.COMPLAINED),
+            ),
         ),
         "partial_by_word": operation_record(
             status=OperationStatus.PARTIAL,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from executor.domain.closing import ProposeClosing
 from executor.domain.ids import OperationId, PrincipalId, RunId
-from executor.engine.accept import AcceptResult
+from executor.engine.converging import AcceptResult
 from executor.engine.driver import Crew, drive
 from executor.engine.leases import run_keeper
 from executor.engine.ports import ModelPort
@@ -49,7 +49,7 @@ class Working:
         claimed = await office.claim_run(self.run_id, owner)
         key = (TENANT, self.run_id)
         keeper = run_keeper(office.engine, key, claimed.lease)
-        crew = Crew(self.model, office.mail, office.emails)
+        crew = Crew(self.model, office.providers, office.emails)
         await drive(office.engine, crew, key, keeper, stop or asyncio.Event())
 
     async def due(self) -> bool:
