@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from bot import replies
+from bot import command_replies, replies
 from bot.identity import IdentityWatch
 from bot.listeners.commands import started_text
 from bot.whisper import Whisperer
@@ -95,7 +95,7 @@ class Inbox:
             return
         if not mention.goal:
             await handle_by_nothing(self._engine, event)
-            self._answer(mention, replies.help_text())
+            self._answer(mention, command_replies.help_text())
             return
         who: PrincipalId = slack_principal(TenantId(mention.team), mention.user)
         if not await self._people.ensure_fresh([who]):

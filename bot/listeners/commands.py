@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from pydantic import ValidationError
 from slack_bolt.async_app import AsyncAck
 
-from bot import replies
+from bot import command_replies, replies
 from bot.identity import IdentityWatch
 from bot.kept_work import KeptWork, TooMuchAtOnce
 from bot.listeners.command_line import (
@@ -62,15 +62,15 @@ class Commands:
             command = SlashCommand.model_validate(body)
         except ValidationError:
             _log.warning("a command could not be read")
-            return replies.help_text()
+            return command_replies.help_text()
         if command.team_id != self._tenant:
             return replies.sentence(Reason.OTHER_WORKSPACE, {})
         try:
             return await self._kept.within(ANSWER_SECONDS, self._carry_out(command))
         except (DatabaseUnavailable, TooMuchAtOnce):
-            return replies.command_not_recorded()
+            return command_replies.command_not_recorded()
         except (CommitUnknown, TimeoutError):
-            return replies.command_not_confirmed()
+            return command_replies.command_not_confirmed()
 
     async def _carry_out(self, command: SlashCommand) -> str:
         principal = slack_principal(self._tenant, command.user_id)
@@ -81,17 +81,17 @@ class Commands:
                 return _listed(await newest_runs(self._engine, self._tenant))
             case ShowStatus(run=int() as number):
                 line = await one_run(self._engine, self._tenant, number)
-                return replies.run_unknown() if line is None else _status(line)
+                return command_replies.run_unknown() if line is None else _status(line)
             case CancelRun(run=number):
                 return await self._cancel(principal, number)
             case ShowHelp():
-                return replies.help_text()
+                return command_replies.help_text()
             case Incomplete(verb=verb):
-                return replies.run_wanted(verb)
+                return command_replies.run_wanted(verb)
             case NoSuchRun():
-                return replies.run_unknown()
+                return command_replies.run_unknown()
             case UnknownWord(word=word):
-                return replies.unknown_command(word)
+                return command_replies.unknown_command(word)
             case ShowStatus():
                 raise AssertionError("a run's number is an integer")
             case other:
@@ -117,10 +117,10 @@ class Commands:
             case Refused():
                 return refusal_text(result.reason, result.detail)
             case Stopped(sending=()):
-                return replies.cancelled(result.number)
+                return command_replies.cancelled(result.number)
             case Stopped():
                 names = ", ".join(operation_label(n) for n in result.sending)
-                return f"{replies.cancelled_too_late(result.number)} ({names})"
+                return f"{command_replies.cancelled_too_late(result.number)} ({names})"
             case _:
                 assert_never(result)
 
@@ -137,9 +137,9 @@ def started_text(result: StartResult) -> str:
     """Say what a wish for a run came to."""
     match result:
         case Started(again=True):
-            return replies.still_running(result.number)
+            return command_replies.still_running(result.number)
         case Started():
-            return replies.started(result.number)
+            return command_replies.started(result.number)
         case Refused():
             return refusal_text(result.reason, result.detail)
         case _:
@@ -148,8 +148,8 @@ def started_text(result: StartResult) -> str:
 
 def _status(line: RunStatusLine) -> str:
     waiting = [n for n, status in line.operations if status is OperationStatus.AWAITING]
-    return replies.status_line(line.number, line.status, waiting)
+    return command_replies.status_line(line.number, line.status, waiting)
 
 
 def _listed(lines: list[RunStatusLine]) -> str:
-    return "\n".join(map(_status, lines)) if lines else replies.no_runs()
+    return "\n".join(map(_status, lines)) if lines else command_replies.no_runs()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot import replies
+from bot import command_replies, replies
 from executor.domain.approval import Vote
 from executor.domain.ids import PrincipalId
 from executor.domain.operation import OperationStatus
@@ -95,23 +95,25 @@ def test_what_was_not_recorded_is_never_called_recorded() -> None:
 
 @given(texts)
 def test_an_unknown_command_is_not_repeated(word: str) -> None:
-    said = replies.unknown_command(word)
-    assert said in {replies.unknown_command(known) for known in (*replies.COMMANDS, "")}
+    said = command_replies.unknown_command(word)
+    assert said in {
+        command_replies.unknown_command(known) for known in (*command_replies.COMMANDS, "")
+    }
 
 
 def test_a_slip_of_the_keyboard_gets_the_nearest_command() -> None:
-    assert "`/signoff status`?" in replies.unknown_command("stauts")
-    assert "`/signoff cancel`?" in replies.unknown_command("CANCLE")
-    assert replies.help_text() in replies.unknown_command("xyzzy")
+    assert "`/signoff status`?" in command_replies.unknown_command("stauts")
+    assert "`/signoff cancel`?" in command_replies.unknown_command("CANCLE")
+    assert command_replies.help_text() in command_replies.unknown_command("xyzzy")
 
 
 def test_commands_are_answered_with_the_number_of_the_run() -> None:
-    assert replies.started(7).startswith("Started run_7.")
-    assert replies.cancelled(7).startswith("Cancelled run_7.")
-    assert "already being sent" in replies.cancelled_too_late(7)
-    assert "no such run" in replies.run_unknown()
-    assert "`/signoff start`" in replies.no_runs()
-    assert replies.status_line(7, RunStatus.WAITING, [12, 13]) == (
+    assert command_replies.started(7).startswith("Started run_7.")
+    assert command_replies.cancelled(7).startswith("Cancelled run_7.")
+    assert "already being sent" in command_replies.cancelled_too_late(7)
+    assert "no such run" in command_replies.run_unknown()
+    assert "`/signoff start`" in command_replies.no_runs()
+    assert command_replies.status_line(7, RunStatus.WAITING, [12, 13]) == (
         "run_7: waiting; waits for a decision on op_12, op_13."
     )
 
