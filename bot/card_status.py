@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import assert_never
 
 from bot.card_afterwards import afterwards_of, trouble_of
@@ -28,6 +27,7 @@ from bot.card_parts import (
     person,
     stamp,
 )
+from bot.duration_text import duration
 from bot.effect_words import words_for
 from bot.replies import sentence
 from executor.domain.approval import Vote
@@ -183,7 +183,7 @@ def _awaiting(record: OperationRecord) -> tuple[Item, ...]:
     pieces: list[Piece | str] = []
     if approval.decide_by is None:
         pieces.append("The time to decide starts when this is shown: ")
-        pieces.append(f"{_duration(approval.decide_within_seconds)}. ")
+        pieces.append(f"{duration(approval.decide_within_seconds)}. ")
     else:
         pieces += ["Decide by ", moment(approval.decide_by), ". "]
     voters = _voters(record, Vote.APPROVE)
@@ -365,14 +365,3 @@ def _spell(value: JsonValue) -> str:
 
 def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _duration(seconds: int) -> str:
-    """Spell a whole number of seconds in the largest units that express it exactly."""
-    if seconds < 60:
-        return f"{seconds} s"
-    spelt = timedelta(seconds=seconds)
-    hours, rest = divmod(spelt.seconds, 3600)
-    minutes, left = divmod(rest, 60)
-    parts = ((spelt.days, "d"), (hours, "h"), (minutes, "min"), (left, "s"))
-    return " ".join(f"{count} {unit}" for count, unit in parts if count)

@@ -6,14 +6,18 @@ have become stricter since bind at the opening, for the active policy is read th
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from executor.domain.address import parse_mailbox
 from executor.domain.errors import InvalidContent
 from executor.domain.ids import PrincipalId, TenantId, is_policy, slack_principal, slack_user
+from executor.domain.mail_text import validate_body
 from executor.domain.payloads import JsonValue, digest
 from executor.domain.transition import Reason, Refused
 
@@ -39,6 +43,15 @@ class WhenMailIsNotSent(StrEnum):
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True)
+
+
+@contextmanager
+def _told_now() -> Iterator[None]:
+    """Refuse with the policy what would be refused in every email that is made under it."""
+    try:
+        yield
+    except InvalidContent as error:
+        raise ValueError(f"{error.problem}. {error.remedy}") from error
 
 
 class SlackSection(_Section):
@@ -107,6 +120,21 @@ class EmailSection(_Section):
     reply_to: str | None = Field(default=None, max_length=320)
     signature: str = Field(default="", max_length=500)
     max_text_characters: int = Field(default=20_000, ge=1, le=200_000)
+
+    @field_validator("sender", "reply_to")
+    @classmethod
+    def _an_address_can_be_written_from(cls, value: str | None) -> str | None:
+        if value is not None:
+            with _told_now():
+                parse_mailbox(value, field="address")
+        return value
+
+    @field_validator("signature")
+    @classmethod
+    def _the_signature_may_stand_in_a_mail(cls, value: str) -> str:
+        with _told_now():
+            validate_body(f"{value}.", limit=len(value) + 1, field="signature")
+        return value
 
 
 class TicketsSection(_Section):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from executor.domain.errors import InvalidContent
 from executor.domain.ids import PrincipalId
@@ -79,3 +80,20 @@ def test_a_document_that_does_not_fit_is_refused_in_words(
     document = {**policy().as_document(), **changes}
     with pytest.raises(InvalidContent, match=words):
         policy_from(document)
+
+
+@pytest.mark.parametrize(
+    "email",
+    [
+        {"from": "Acme Support"},
+        {"from": "Acme <support@acme.example>\r\nBcc: thief@evil.example"},
+        {"from": "support@acme.example", "reply_to": "a@b.example, c@d.example"},
+        {"from": "support@acme.example", "signature": "Acme\x00"},
+        {"from": "support@acme.example", "signature": "Acme\rSupport"},
+    ],
+)
+def test_what_no_email_could_be_made_with_is_refused_with_the_policy(
+    email: dict[str, str],
+) -> None:
+    with pytest.raises(ValidationError, match=r"email\.(from|reply_to|signature)"):
+        policy(email=email)
