@@ -19,7 +19,7 @@ _FILE = click.argument(
 
 @click.group()
 def policy() -> None:
-    """Write, check and read the file that says who may ask and who may decide."""
+    """Write, check and explain the policy file."""
 
 
 @policy.command()

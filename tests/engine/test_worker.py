@@ -24,14 +24,14 @@ from tests.support.office import Office
 from tests.support.waiting import another_pool, until_true
 
 SHORT_LEASE = Durations(
-    lease=LeaseTerms(ttl_seconds=1.2, margin_seconds=0.2, heartbeat_seconds=0.3),
+    lease=LeaseTerms(ttl_seconds=2.0, margin_seconds=0.2, heartbeat_seconds=0.3),
     first_byte_seconds=1.0,
     clock_allowance_seconds=1.0,
     retry_seconds=1.0,
 )
 READ = says("", calls("read_ticket", {"ticket_id": "4101"}))
 ALL_ENDED = "SELECT NOT EXISTS (SELECT FROM operations WHERE ended_at IS NULL)"
-RENEWED = "SELECT lease_until > created_at + interval '4.8 seconds' FROM {} LIMIT 1"
+RENEWED = "SELECT lease_until > created_at + interval '8 seconds' FROM {} LIMIT 1"
 
 
 @asynccontextmanager
