@@ -20,7 +20,7 @@ from bot.commands.failing import FAILED, explained, fail
 
 if TYPE_CHECKING:
     from bot.sandbox.crash_points import CrashPlan, Story
-    from bot.sandbox.demo_faults import DemoFault, MailKind
+    from bot.sandbox.demo_faults import DemoFault, FaultAt, Outside
     from bot.sandbox.demo_truth import Truth
 
 DEFAULT_TIMEOUT_SECONDS = 120.0
@@ -66,9 +66,22 @@ DEFAULT_TIMEOUT_SECONDS = 120.0
     help="Who sends the mail: a mail server, or a double of that provider.",
 )
 @click.option(
+    "--desk",
+    type=click.Choice(["builtin", "zendesk", "github"]),
+    default="builtin",
+    show_default=True,
+    help="Where the tickets are: in Signoff itself, or at a double of that desk.",
+)
+@click.option(
     "--fault",
     metavar="KIND",
-    help="What happens to the first mail; --fault list lists what can.",
+    help="What goes wrong, once; --fault list lists what can.",
+)
+@click.option(
+    "--fault-at",
+    type=click.Choice(["mail", "desk"]),
+    help="Where it goes wrong: at the first mail, or at the first change of a ticket."
+    "  [default: mail]",
 )
 @click.option("--list-failpoints", is_flag=True, help="List what --crash takes, and end.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")
@@ -90,7 +103,9 @@ def demo(
     story: str | None,
     crash: str | None,
     mail: str,
+    desk: str,
     fault: str | None,
+    fault_at: str | None,
     list_failpoints: bool,
     as_json: bool,
     timeout: float,
@@ -103,8 +118,8 @@ def demo(
     page, a mail server that keeps what it gets, the bot and the executor. Ctrl-C stops it; the next
     start finds everything again.
 
-    With --fault something happens to the first mail, and the card and the mailbox show what becomes
-    of it.
+    With --fault something goes wrong once, and the card, the mailbox and the tickets show what
+    becomes of it.
 
     With --once the job is done without a person: a run is asked for, its card is waited for and
     approved, and what became of it is compared from all sides. Exit code 0 only if all is right.
@@ -115,16 +130,16 @@ def demo(
     if fault == "list":
         _list_faults()
         return
-    sender, planned = _fault_at(mail, fault)
+    outside = _outside(mail, desk, fault, fault_at)
     if not once:
         if story or crash or as_json:
             raise click.UsageError("--json, --crash and the variants need --once")
-        _show(home, sender, planned, open_browser=not no_browser)
+        _show(home, outside, open_browser=not no_browser)
         return
     chosen, plan = _chosen(story, crash)
-    _check_together(chosen, plan, sender, planned)
+    _check_together(chosen, plan, outside)
     with explained():
-        truth = _play(home, chosen, plan, sender, planned, timeout)
+        truth = _play(home, chosen, plan, outside, timeout)
     _tell(truth, as_json)
     sys.exit(0 if truth.ok else FAILED)
 
@@ -149,12 +164,13 @@ def _chosen(story: str | None, point: str | None) -> tuple[Story, CrashPlan | No
     return plan.story, plan
 
 
-def _fault_at(mail: str, fault: str | None) -> tuple[MailKind, DemoFault | None]:
-    from bot.sandbox.demo_faults import DemoFault, MailKind, impossible
+def _outside(mail: str, desk: str, fault: str | None, fault_at: str | None) -> Outside:
+    from bot.sandbox.demo_faults import DemoFault, DeskKind, FaultAt, MailKind, Outside, impossible
 
-    sender = MailKind(mail)
     if fault is None:
-        return sender, None
+        if fault_at is not None:
+            raise click.UsageError("--fault-at says where and --fault what: add --fault KIND")
+        return Outside(MailKind(mail), DeskKind(desk))
     try:
         planned = DemoFault(fault)
     except ValueError:
@@ -163,49 +179,67 @@ def _fault_at(mail: str, fault: str | None) -> tuple[MailKind, DemoFault | None]
             f"{fault!r} is none of {kinds}; `signoff demo --fault list` explains them",
             param_hint="--fault",
         ) from None
-    problem = impossible(sender, planned)
+    at = FaultAt.MAIL if fault_at is None else FaultAt(fault_at)
+    outside = Outside(MailKind(mail), DeskKind(desk), planned, at)
+    problem = impossible(outside)
     if problem is not None:
         raise click.UsageError(problem)
-    return sender, planned
+    return outside
 
 
-def _check_together(
-    story: Story, crash: CrashPlan | None, mail: MailKind, fault: DemoFault | None
-) -> None:
+def _check_together(story: Story, crash: CrashPlan | None, outside: Outside) -> None:
     """Refuse what would not show what it says, and say what does."""
     from bot.sandbox.crash_points import Story
-    from bot.sandbox.demo_faults import MailKind
+    from bot.sandbox.demo_faults import Outside
 
-    if crash is not None and (fault is not None or mail is not MailKind.SMTP):
+    if crash is not None and outside != Outside():
         raise click.UsageError(
-            "--crash is tried with --mail smtp and without --fault: leave the others out"
+            "--crash is tried with --mail smtp, --desk builtin and without --fault: leave the "
+            "others out"
         )
-    if story is Story.SETTLE and (fault is not None or mail is not MailKind.SMTP):
+    if story is Story.SETTLE and (outside.fault, outside.mail) != (None, Outside().mail):
         raise click.UsageError(
             "--settle loses the answer of a mail server, which nobody else can tell: leave --fault "
             "and --mail out, or leave --settle out and choose --fault lost-answer"
         )
-    if fault is not None and story in (Story.CANCEL, Story.STALE, Story.EXPIRE):
+    if outside.fault is not None and story in (Story.CANCEL, Story.STALE, Story.EXPIRE):
         raise click.UsageError(
-            f"nothing is sent with --{story.value}, so no fault is met: leave one of both out"
+            f"nothing is closed or sent with --{story.value}, so no fault is met: leave one of "
+            "both out"
         )
 
 
 def _list_faults() -> None:
-    from bot.sandbox.demo_faults import TOLD, MailKind, impossible
+    from bot.sandbox.demo_faults import TOLD, FaultAt
 
-    for fault, told in TOLD.items():
-        able = [mail.value for mail in MailKind if impossible(mail, fault) is None]
-        only = "" if len(able) == len(MailKind) else f" (only {' and '.join(able)})"
-        click.echo(f"{fault.value:<16} {told}{only}")
+    for at, told in TOLD.items():
+        where = {
+            FaultAt.MAIL: "At the first mail (--fault-at mail, which is the default):",
+            FaultAt.DESK: "At the first change of a ticket (--fault-at desk):",
+        }[at]
+        click.echo(where)
+        for fault, what in told.items():
+            click.echo(f"  {fault.value:<16} {what}{_only(at, fault)}")
+
+
+def _only(at: FaultAt, fault: DemoFault) -> str:
+    """Name who alone can fail like this."""
+    from bot.sandbox.demo_faults import DeskKind, FaultAt, MailKind, Outside, impossible
+
+    if at is FaultAt.MAIL:
+        able = [m.value for m in MailKind if not impossible(Outside(mail=m, fault=fault, at=at))]
+        everybody = len(MailKind)
+    else:
+        able = [d.value for d in DeskKind if not impossible(Outside(desk=d, fault=fault, at=at))]
+        everybody = len(DeskKind) - 1
+    return "" if len(able) == everybody else f" (only {' and '.join(able)})"
 
 
 def _play(
     home: Path | None,
     story: Story,
     crash: CrashPlan | None,
-    mail: MailKind,
-    fault: DemoFault | None,
+    outside: Outside,
     timeout: float,
 ) -> Truth:
     from bot.sandbox.scripted_demo import play
@@ -221,7 +255,7 @@ def _play(
         assert ours is not None
         # So that the programs are stopped and the temporary home is removed.
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ours.cancel)
-        return await play(where, story, crash, mail=mail, fault=fault, timeout_seconds=timeout)
+        return await play(where, story, crash, outside=outside, timeout_seconds=timeout)
 
     try:
         return asyncio.run(until_told_to_stop())
@@ -275,9 +309,7 @@ def _list_failpoints(as_json: bool) -> None:
         click.echo(f"{plan.point:<24} {plan.program.value:<9} {'; '.join(notes)}".rstrip())
 
 
-def _show(
-    home: Path | None, mail: MailKind, fault: DemoFault | None, *, open_browser: bool
-) -> None:
+def _show(home: Path | None, outside: Outside, *, open_browser: bool) -> None:
     """Run the demo for a newcomer's hands until it is told to stop."""
     with explained():
         from bot.commands import installation
@@ -286,22 +318,21 @@ def _show(
 
         where = home or installation.home() / "demo"
         try:
-            asyncio.run(_until_stopped(where, mail, fault, open_browser=open_browser))
+            asyncio.run(_until_stopped(where, outside, open_browser=open_browser))
         except (ChildGivenUp, StageFailed) as error:
             fail(str(error))
 
 
-async def _until_stopped(
-    home: Path, mail: MailKind, fault: DemoFault | None, *, open_browser: bool
-) -> None:
+async def _until_stopped(home: Path, outside: Outside, *, open_browser: bool) -> None:
     from bot.commands.stopping import until_told_to_stop
+    from bot.sandbox.page import suggestions
     from bot.sandbox.stage import staged
 
     stop = until_told_to_stop()
     click.echo("Starting a database, a Slack, a mailbox, the bot and the executor …", err=True)
-    async with staged(home, mail=mail) as stage:
-        if fault is not None:
-            stage.fail(fault)
+    async with staged(home, outside=outside) as stage:
+        if outside.fault is not None:
+            await stage.fail(outside.fault, outside.at)
         stopping = asyncio.create_task(stop.wait())
         try:
             await stage.bot.start()
@@ -309,7 +340,8 @@ async def _until_stopped(
             await _first_of(stage.wait("the bot to be ready", stage.bot_is_ready()), stopping)
             if not stopping.done():
                 click.echo(f"\n  Signoff demo:  {stage.url}\n", err=False)
-                click.echo(f"Type /signoff run 4101 there. Everything is kept in {home}.", err=True)
+                first = suggestions(stage.desk.goal)[0]
+                click.echo(f"Type {first} there. Everything is kept in {home}.", err=True)
                 click.echo("Ctrl-C stops it.", err=True)
                 if open_browser and _has_browser():
                     await asyncio.to_thread(webbrowser.open, stage.url)

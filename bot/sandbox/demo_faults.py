@@ -90,6 +90,7 @@ TOLD: Mapping[FaultAt, Mapping[DemoFault, str]] = {
         DemoFault.LOST_ANSWER: "the change is made, and the connection drops instead of an answer",
         DemoFault.ERROR_AFTER: "the change is made, and the answer is a 500",
         DemoFault.CUT_BODY: "the change is made, and the answer breaks off in its middle",
+        DemoFault.REPEAT: "somebody on the way sends the change twice; the second answer comes",
         DemoFault.CONFLICT: "the answer is 409, though nobody has changed the ticket",
         DemoFault.TOO_MANY: "too many requests, without Retry-After; GitHub is left alone a minute",
         DemoFault.TOO_MANY_RETRY_AFTER: "too many requests, with Retry-After",
@@ -97,12 +98,25 @@ TOLD: Mapping[FaultAt, Mapping[DemoFault, str]] = {
     },
 }
 
+NAMES: Mapping[MailKind | DeskKind, str] = {
+    MailKind.RESEND: "Resend",
+    MailKind.POSTMARK: "Postmark",
+    DeskKind.ZENDESK: "Zendesk",
+    DeskKind.GITHUB: "GitHub Issues",
+}
+"""Who else there is; the mail server and the built-in desk are our own."""
+
 _NOT_IN_SMTP: Mapping[DemoFault, tuple[str, DemoFault | None]] = {
     DemoFault.ERROR_AFTER: ("a server that answers with an error has not accepted", None),
     DemoFault.CUT_BODY: ("its answer is one line", DemoFault.LOST_ANSWER),
     DemoFault.REPEAT: ("the demo's mail server delivers what it accepts once", None),
     DemoFault.TOO_MANY: ("it has no 429", DemoFault.REFUSE),
     DemoFault.TOO_MANY_RETRY_AFTER: ("it has no 429", DemoFault.REFUSE),
+}
+
+_NOT_IN_GITHUB: Mapping[DemoFault, str] = {
+    DemoFault.REPEAT: "GitHub would keep the note twice, and nobody could tell whose repeat it was",
+    DemoFault.CONFLICT: "GitHub does not compare versions, so it has no conflict",
 }
 
 _UNTOLD = frozenset({DemoFault.HANG_BEFORE, DemoFault.HANG_AFTER, DemoFault.LOST_ANSWER})
@@ -119,9 +133,7 @@ def impossible(outside: Outside) -> str | None:
 
 def _impossible_at_mail(mail: MailKind, fault: DemoFault) -> str | None:
     if fault is DemoFault.CONFLICT:
-        return (
-            "a mail is not in conflict with anything: choose --fault-at desk with --desk zendesk"
-        )
+        return "a mail is not in conflict with anything: choose --fault-at desk with --desk zendesk"
     if mail is not MailKind.SMTP or fault not in _NOT_IN_SMTP:
         return None
     why, instead = _NOT_IN_SMTP[fault]
@@ -137,17 +149,9 @@ def _impossible_at_desk(desk: DeskKind, fault: DemoFault) -> str | None:
             "a ticket of the built-in desk is closed together with the record of it, so nothing "
             "goes wrong between the two: choose --desk zendesk or github"
         )
-    if fault is DemoFault.REPEAT:
-        return (
-            "a desk closes a ticket once, whoever repeats it: choose --fault lost-answer, or "
-            "--fault-at mail with --mail resend or postmark"
-        )
-    if fault is DemoFault.CONFLICT and desk is DeskKind.GITHUB:
-        return (
-            "GitHub does not compare versions, so it has no conflict: choose --desk zendesk, or "
-            "--fault lost-answer"
-        )
-    return None
+    if desk is not DeskKind.GITHUB or fault not in _NOT_IN_GITHUB:
+        return None
+    return f"{_NOT_IN_GITHUB[fault]}: choose --desk zendesk, or --fault lost-answer"
 
 
 def end_of(outside: Outside) -> End:

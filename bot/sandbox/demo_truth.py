@@ -14,7 +14,8 @@ from uuid import UUID
 from bot.card_parts import Paragraph, Words
 from bot.card_status import status_of
 from bot.sandbox.crash_points import CrashPlan, Story
-from bot.sandbox.demo_faults import DemoFault, MailKind, end_of
+from bot.sandbox.demo_desk import HeldTicket
+from bot.sandbox.demo_faults import DeskKind, End, Outside, end_of
 from bot.sandbox.mail_evidence import differences_from_card
 from bot.sandbox.model import Json
 from bot.sandbox.scripted_person import Card, ScriptedPeople, rendered
@@ -23,9 +24,8 @@ from executor.domain.effect import AttemptStatus, EffectKind
 from executor.domain.ids import OperationId
 from executor.domain.operation import RUN_WAITS_FOR, OperationStatus
 from executor.domain.run import ENDED
-from executor.domain.ticket import Ticket, TicketStatus
+from executor.domain.ticket import TicketStatus
 from executor.engine.card_record import OperationRecord
-from executor.engine.desk import show_ticket
 from executor.engine.presenting import operation_record
 from executor.engine.status import RunStatusLine, history, newest_runs
 from executor.store import card_records, cards
@@ -50,24 +50,24 @@ class Told:
     """What the people of a story saw and said, as far as the truth is measured against it."""
 
     story: Story
-    before: Ticket
+    before: HeldTicket
     earlier_runs: frozenset[int]
     earlier_mails: int
+    outside: Outside
     card: Card | None = None
     rejected: Card | None = None
     reason: str = ""
     customer_wrote: str = ""
     crash: CrashPlan | None = None
-    fault: DemoFault | None = None
 
-    def end(self, mail: MailKind) -> tuple[OperationStatus, int]:
+    def end(self) -> End:
         """Return how the operation has to end, and how many mails have to be accepted."""
-        if self.fault is not None:
-            return end_of(mail, self.fault)
+        if self.outside.fault is not None:
+            return end_of(self.outside)
         wanted = _ENDS[self.story]
         if self.crash is None:
-            return wanted, int(wanted is OperationStatus.SUCCEEDED)
-        return OperationStatus.UNKNOWN if self.crash.in_doubt else wanted, self.crash.mails
+            return End(wanted, int(wanted is OperationStatus.SUCCEEDED))
+        return End(OperationStatus.UNKNOWN if self.crash.in_doubt else wanted, self.crash.mails)
 
 
 @dataclass
@@ -134,9 +134,9 @@ async def find_out(stage: Stage, people: ScriptedPeople, told: Told) -> Truth:
     assert told.card is not None, "a story has a card"
     record, runs = await wait_for_the_end(stage, told.card.operation, told.earlier_runs)
     shown = await _card_says(stage, people, record)
-    after = await show_ticket(stage.engine.database, stage.tenant, told.before.id)
+    after = await stage.desk.ticket(told.before.id)
     assert after is not None, "tickets are never deleted"
-    rejected = None
+    outside, rejected = told.outside, None
     if told.rejected is not None:
         rejected = await _record(stage, told.rejected.operation)
     truth = Truth(
@@ -147,6 +147,8 @@ async def find_out(stage: Stage, people: ScriptedPeople, told: Told) -> Truth:
                 "version_before": told.before.version,
                 "version_after": after.version,
                 "status": after.status.value,
+                "changes": after.changes - told.before.changes,
+                "notes": after.notes - told.before.notes,
             },
             "operation": {
                 "id": str(record.id),
@@ -155,12 +157,17 @@ async def find_out(stage: Stage, people: ScriptedPeople, told: Told) -> Truth:
                 "status": record.status.value,
             },
             "runs": [{"number": run.number, "status": run.status.value} for run in runs],
-            "mail": stage.mail.kind.value,
-            "fault": None if told.fault is None else told.fault.value,
+            "mail": outside.mail.value,
+            "desk": outside.desk.value,
+            "fault": None if outside.fault is None else outside.fault.value,
+            "fault_at": None if outside.fault is None else outside.at.value,
             "attempts": [
-                {"status": attempt.status.value, "searches": attempt.lookups}
+                {
+                    "effect": effect.kind.value,
+                    "status": attempt.status.value,
+                    "searches": attempt.lookups,
+                }
                 for effect in record.effects
-                if effect.kind is EffectKind.EMAIL_SEND
                 for attempt in effect.attempts
             ],
             "emails_accepted": stage.mail.accepted - told.earlier_mails,
@@ -168,9 +175,9 @@ async def find_out(stage: Stage, people: ScriptedPeople, told: Told) -> Truth:
             "card": shown,
         }
     )
-    wanted, accepted = told.end(stage.mail.kind)
-    _check_record(truth, told, wanted, record, after)
-    _check_mail(truth, told, accepted, stage, await _payload_digest(stage, record))
+    end = told.end()
+    _check_record(truth, told, end.status, record, after)
+    _check_mail(truth, told, end.mails, stage, await _payload_digest(stage, record))
     _check_words(truth, told, record, shown)
     if rejected is not None and told.rejected is not None:
         said = await _card_says(stage, people, rejected)
@@ -183,18 +190,16 @@ async def find_out(stage: Stage, people: ScriptedPeople, told: Told) -> Truth:
             rejected.status is OperationStatus.REJECTED and told.reason in said
         )
         truth.checks["the second email is another one"] = rejected.email != record.email
-    broken = [
-        run.number
-        for run in runs
-        if (await history(stage.engine, stage.tenant, run.id)).broken is not None
-    ]
-    truth.report["journal_verified"] = not broken
-    truth.checks["every run's journal verifies"] = not broken
+    histories = [await history(stage.engine, stage.tenant, run.id) for run in runs]
+    noted = {entry.event for each in histories for entry in each.journal if entry.machine is None}
+    truth.report["events"] = sorted(noted)
+    truth.report["journal_verified"] = verified = all(each.broken is None for each in histories)
+    truth.checks["every run's journal verifies"] = verified
     return truth
 
 
 def _check_record(
-    truth: Truth, told: Told, wanted: OperationStatus, record: OperationRecord, after: Ticket
+    truth: Truth, told: Told, wanted: OperationStatus, record: OperationRecord, after: HeldTicket
 ) -> None:
     truth.checks[f"the operation is {wanted.value}"] = record.status is wanted
     closed = wanted in _CLOSED_IN
@@ -204,6 +209,14 @@ def _check_record(
     truth.checks["the ticket changed as often as it should"] = (
         after.version == told.before.version + int(bumped)
     )
+    # At GitHub the note is a change of its own; the built-in desk needs none.
+    desk = told.outside.desk
+    changes = (2 if desk is DeskKind.GITHUB else 1) if closed else 0
+    notes = int(closed and desk is not DeskKind.BUILTIN)
+    truth.checks[f"the desk took {changes} change(s) from us"] = (
+        after.changes == told.before.changes + changes
+    )
+    truth.checks[f"we left {notes} note(s) there"] = after.notes == told.before.notes + notes
 
 
 def _check_mail(truth: Truth, told: Told, wanted: int, stage: Stage, payload_digest: str) -> None:
@@ -262,4 +275,5 @@ async def _payload_digest(stage: Stage, record: OperationRecord) -> str:
         row = await card_records.operation(conn, stage.tenant, record.id)
     assert row is not None
     effects = json.loads(row.intent)["effects"]
-    return str(next(e["payload_sha256"] for e in effects if "payload_sha256" in e))
+    sent = next(e for e in effects if e["kind"] == EffectKind.EMAIL_SEND)
+    return str(sent["payload_sha256"])

@@ -1,7 +1,7 @@
 """How the sandbox's outside desks fail: one planned fault per request, no chance involved.
 
 Requests are numbered from 1, those that change something and those that read counted apart. A fault
-strikes once.
+strikes once. A desk may also stop to answer anybody, from one moment to another.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import TracebackType
 from typing import Any, Protocol, TypeAlias
 
 from aiohttp import web
 
 CHANGE, READ = "change", "read"
+RETRY_AFTER_SECONDS = 37
 
 Act: TypeAlias = "Callable[[], DeskAnswer]"
 """Does what a request asks for, at the moment it is called, and says what the desk answers."""
@@ -39,6 +39,7 @@ class DeskFault(StrEnum):
     LIMITED_BARE = "limited_bare"  # 429 without it; nothing is done
     COLLISION = "collision"  # a 409 although nobody changed anything; nothing is done
     LATE = "late"  # the connection is reset; the desk does it when `land` is called
+    REPEATED = "repeated"  # somebody on the way sends it twice; the second answer comes through
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +77,19 @@ class DeskWords(Protocol):
 
 @dataclass(eq=False)
 class PlannedDeskFault:
-    """One fault that waits for its request; ``struck`` is set when it came."""
+    """One fault that waits for its request; ``struck`` is set when it came, ``over`` at its end.
 
-    fault: DeskFault
+    ``first`` is what somebody else does in that moment. Without a ``fault`` nothing goes wrong.
+    """
+
+    fault: DeskFault | None
     request: str
     number: int
+    retry_after: int
+    first: Callable[[], None] | None = None
     released: asyncio.Event = field(default_factory=asyncio.Event)
     struck: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class DeskFaults:
@@ -92,13 +99,32 @@ class DeskFaults:
         self._words = words
         self._planned: list[PlannedDeskFault] = []
         self._late: list[Act] = []
+        self._is_away: Callable[[], Awaitable[bool]] | None = None
         self.counts: Counter[str] = Counter()
 
-    def add(self, fault: DeskFault, number: int = 1, *, request: str = CHANGE) -> PlannedDeskFault:
+    def add(
+        self,
+        fault: DeskFault | None,
+        number: int = 1,
+        *,
+        request: str = CHANGE,
+        retry_after: int = RETRY_AFTER_SECONDS,
+        first: Callable[[], None] | None = None,
+    ) -> PlannedDeskFault:
         """Plan a fault for the request of that number, counted from now on."""
-        planned = PlannedDeskFault(fault, request, self.counts[request] + number)
+        at = self.counts[request] + number
+        planned = PlannedDeskFault(fault, request, at, retry_after, first)
         self._planned.append(planned)
         return planned
+
+    def clear(self) -> None:
+        """Forget every fault that has not struck yet, and what would still land."""
+        self._planned = [planned for planned in self._planned if planned.struck.is_set()]
+        self._late.clear()
+
+    def be_away(self, is_away: Callable[[], Awaitable[bool]] | None) -> None:
+        """Reset each connection while ``is_away`` says so, asked each time; ``None``: never."""
+        self._is_away = is_away
 
     def land(self) -> list[DeskAnswer]:
         """Let the desk do what reached it late; nobody hears its answers."""
@@ -112,17 +138,34 @@ class DeskFaults:
 
     async def serve(self, request: web.Request, kind: str, act: Act) -> web.StreamResponse:
         """Answer one request, under the fault that is planned for it if there is one."""
+        if self._is_away is not None and await self._is_away():
+            return _reset(request)
         self.counts[kind] += 1
         number = self.counts[kind]
         planned = next((p for p in self._planned if (p.request, p.number) == (kind, number)), None)
         if planned is None:
             return _send(act())
         planned.struck.set()
+        if planned.first is not None:
+            planned.first()
+        try:
+            return await self._under(planned, request, act)
+        finally:
+            planned.over.set()
+
+    async def _under(
+        self, planned: PlannedDeskFault, request: web.Request, act: Act
+    ) -> web.StreamResponse:
         match planned.fault:
+            case None:
+                return _send(act())
+            case DeskFault.REPEATED:
+                act()
+                return _send(act())
             case DeskFault.REFUSED | DeskFault.STRANGER | DeskFault.ERROR_BEFORE:
-                return _send(self._unaccepted(planned.fault))
+                return _send(self._unaccepted(planned.fault, planned.retry_after))
             case DeskFault.LIMITED | DeskFault.LIMITED_BARE | DeskFault.COLLISION:
-                return _send(self._unaccepted(planned.fault))
+                return _send(self._unaccepted(planned.fault, planned.retry_after))
             case DeskFault.RESET_BEFORE:
                 return _reset(request)
             case DeskFault.LATE:
@@ -144,42 +187,16 @@ class DeskFaults:
             case DeskFault.CUT_BODY:
                 return await _cut(request, act())
 
-    def _unaccepted(self, fault: DeskFault) -> DeskAnswer:
+    def _unaccepted(self, fault: DeskFault, retry_after: int) -> DeskAnswer:
         answers = {
             DeskFault.REFUSED: self._words.refused(),
             DeskFault.STRANGER: DeskAnswer(403, "<html>Blocked by the network</html>"),
             DeskFault.ERROR_BEFORE: DeskAnswer(502, "<html>Bad gateway</html>"),
-            DeskFault.LIMITED: self._words.limited(37),
+            DeskFault.LIMITED: self._words.limited(retry_after),
             DeskFault.LIMITED_BARE: self._words.limited(None),
             DeskFault.COLLISION: self._words.collision(),
         }
         return answers[fault]
-
-
-class DeskServer:
-    """Serve an application on a free port of 127.0.0.1 while the ``async with`` lasts."""
-
-    def __init__(self, app: web.Application, faults: DeskFaults) -> None:
-        self._runner = web.AppRunner(app, shutdown_timeout=1)
-        self._faults = faults
-        self.url = ""
-
-    async def __aenter__(self) -> DeskServer:
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._faults.release()
-        await self._runner.cleanup()
 
 
 def _send(answer: DeskAnswer) -> web.Response:

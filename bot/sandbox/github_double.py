@@ -10,14 +10,16 @@ import hmac
 import json
 from collections import deque
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import TracebackType
 
 from aiohttp import web
 
 from bot.sandbox.clock import Clock
-from bot.sandbox.desk_faults import CHANGE, READ, Act, DeskAnswer, DeskFaults, DeskServer
+from bot.sandbox.desk_faults import CHANGE, READ, Act, DeskAnswer, DeskFaults
 from bot.sandbox.github_repository import OUR_LOGIN, GithubRepository, RepositoryIssue
 from bot.sandbox.model import Json
+from bot.sandbox.provider_listener import Listener
 
 OWNER, REPOSITORY, TOKEN = "acme", "support", "gh-secret-token"
 CONTENT_LIMIT, CONTENT_WINDOW_SECONDS = 80, 60
@@ -56,9 +58,17 @@ class GithubDouble:
     ``content_limit`` changes are taken within a minute of the clock.
     """
 
-    def __init__(self, clock: Clock, *, content_limit: int = CONTENT_LIMIT) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        content_limit: int = CONTENT_LIMIT,
+        port: int = 0,
+        spool: Path | None = None,
+    ) -> None:
+        """With a ``spool`` file, the repository survives a restart."""
         self._clock = clock
-        self.repository = GithubRepository(clock)
+        self.repository = GithubRepository(clock, spool)
         self.faults = DeskFaults(GithubWords())
         self.notes = 0
         self.state_changes = 0
@@ -69,15 +79,15 @@ class GithubDouble:
         app.router.add_patch(issue, self._patch)
         app.router.add_get(f"{issue}/comments", self._list_comments)
         app.router.add_post(f"{issue}/comments", self._post)
-        self._server = DeskServer(app, self.faults)
+        self.listener = Listener(app, port)
 
     @property
     def url(self) -> str:
         """Where the API is served."""
-        return self._server.url
+        return self.listener.url
 
     async def __aenter__(self) -> GithubDouble:
-        await self._server.__aenter__()
+        await self.listener.listen()
         return self
 
     async def __aexit__(
@@ -86,7 +96,8 @@ class GithubDouble:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._server.__aexit__(kind, error, trace)
+        self.faults.release()
+        await self.listener.stop()
 
     async def _show(self, request: web.Request) -> web.StreamResponse:
         def act() -> DeskAnswer:

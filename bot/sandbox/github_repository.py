@@ -5,10 +5,12 @@ Every comment and every change of state mails the issue's author, unless it is t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 
 from bot.sandbox.clock import Clock
+from bot.sandbox.kept_file import KeptFile
 from bot.sandbox.model import Json
 
 OUR_LOGIN, OTHER_LOGIN = "signoff-bot", "kim"
@@ -26,20 +28,27 @@ class IssueMail:
 
 @dataclass
 class RepositoryIssue:
-    """One issue's record and its comments, oldest first."""
+    """One issue's record, its comments, and who closed or opened it again; oldest first."""
 
     record: Json
     comments: list[Json] = field(default_factory=list)
+    events: list[Json] = field(default_factory=list)
 
 
 class GithubRepository:
-    """Keep a repository's issues on one clock."""
+    """Keep a repository's issues on one clock; with a ``spool`` file they survive a restart."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, spool: Path | None = None) -> None:
         self._clock = clock
         self.issues: dict[int, RepositoryIssue] = {}
         self.mails: list[IssueMail] = []
         self._next_comment = _FIRST_COMMENT
+        self.kept = KeptFile(spool, self._document)
+        kept = self.kept.read()
+        if kept is not None:
+            self._next_comment = kept["next_comment"]
+            for issue in kept["issues"]:
+                self.issues[issue["record"]["number"]] = RepositoryIssue(**issue)
 
     def open_issue(
         self, number: int, title: str, body: str, *, login: str, labels: tuple[str, ...] = ()
@@ -60,6 +69,7 @@ class GithubRepository:
             "closed_by": None,
         }
         issue = self.issues[number] = RepositoryIssue(record)
+        self.kept.keep()
         return issue
 
     def comment(self, number: int, login: str, body: str) -> Json:
@@ -79,6 +89,7 @@ class GithubRepository:
         issue.record["comments"] = len(issue.comments)
         issue.record["updated_at"] = self._stamp()
         self._notify(issue, login, "comment")
+        self.kept.keep()
         return comment
 
     def change(self, number: int, login: str, changes: Json) -> None:
@@ -99,10 +110,17 @@ class GithubRepository:
             )
             record["closed_at"] = self._stamp() if closed else None
             record["closed_by"] = _user(login) if closed else None
-            self._notify(issue, login, "closed" if closed else "reopened")
+            event = "closed" if closed else "reopened"
+            issue.events.append({"event": event, "actor": _user(login)})
+            self._notify(issue, login, event)
             moved = True
         if moved:
             record["updated_at"] = self._stamp()
+            self.kept.keep()
+
+    def _document(self) -> Json:
+        issues = [asdict(issue) for issue in self.issues.values()]
+        return {"next_comment": self._next_comment, "issues": issues}
 
     def _notify(self, issue: RepositoryIssue, actor: str, why: str) -> None:
         author = issue.record["user"]["login"]

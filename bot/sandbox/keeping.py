@@ -7,11 +7,10 @@ person and modals that were open are gone, as they are when a real client is sta
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 
+from bot.sandbox.kept_file import read_kept, write_kept
 from bot.sandbox.model import Json, Message, Revision
 from bot.sandbox.workspace import Workspace
 
@@ -24,9 +23,8 @@ MOST_MESSAGES = 5_000
 
 def load(workspace: Workspace, file: Path) -> int:
     """Put the messages of an earlier sandbox into a new workspace; returns how many."""
-    try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    stored = read_kept(file)
+    if stored is None:
         return 0
     messages = [_message(fields) for fields in stored["messages"]]
     for message in messages:
@@ -36,18 +34,13 @@ def load(workspace: Workspace, file: Path) -> int:
 
 
 def save(workspace: Workspace, file: Path) -> None:
-    """Write every message that is left, so that a crash leaves the old file or the new one."""
+    """Write every message that is left."""
     kept = [
         asdict(message)
         for channel in workspace.channels
         for message in workspace.visible(channel)[-MOST_MESSAGES:]
     ]
-    unfinished = file.with_suffix(".unfinished")
-    with unfinished.open("w", encoding="utf-8") as out:
-        json.dump({"messages": kept}, out, ensure_ascii=False)
-        out.flush()
-        os.fsync(out.fileno())
-    unfinished.replace(file)
+    write_kept(file, {"messages": kept})
 
 
 async def keep(workspace: Workspace, file: Path) -> None:

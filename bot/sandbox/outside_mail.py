@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from bot.sandbox.accepted_mail import AcceptedMail
 from bot.sandbox.demo_faults import DemoFault, MailKind
@@ -22,22 +22,20 @@ from bot.sandbox.mailbox import Mailbox
 from bot.sandbox.mailbox_faults import Close, Fault, Hang, Point, Reply
 from bot.sandbox.model import Json
 from bot.sandbox.page import JsonObject
+from bot.sandbox.passing_fault import (
+    GIVEN_UP_AFTER_SECONDS,
+    RETRY_AFTER_SECONDS,
+    PassingFault,
+    Tried,
+)
 from bot.sandbox.postmark_double import PostmarkDouble
 from bot.sandbox.provider_faults import Fault as ProviderFault
 from bot.sandbox.provider_faults import PlannedFault
 from bot.sandbox.resend_double import ResendDouble
 from bot.sandbox.world import mail_json
 
-GIVEN_UP_AFTER_SECONDS = 4.0
-"""What hangs goes on after this: when the executor of the demo has given up."""
-
-RETRY_AFTER_SECONDS = 2
-
 _SEARCH_LAG_SECONDS = 1.0
 _API_KEY, _SERVER_TOKEN = "re_sandbox", "sandbox-token"
-
-Tried: TypeAlias = "Callable[[], Awaitable[None]]"
-"""Waits until the executor has tried to send and reported what came of it."""
 
 
 class OutsideMail(Protocol):
@@ -99,30 +97,7 @@ def outside_mail(kind: MailKind, home: Path, port: int) -> OutsideMail:
             return JsonProvider(postmark, _OF_POSTMARK)
 
 
-class _Failing:
-    """Ends what was planned in time: whoever hangs goes on, whoever refuses listens again."""
-
-    def __init__(self) -> None:
-        self._ending: asyncio.Task[None] | None = None
-
-    def _end_later(self, ending: Awaitable[None]) -> None:
-        async def end() -> None:
-            await ending
-
-        self._ending = asyncio.create_task(end(), name="end the fault")
-
-    async def until_it_is_over(self) -> None:
-        """Wait until the fault that was planned last does nothing any more."""
-        if self._ending is not None:
-            await asyncio.shield(self._ending)
-
-    async def _stop_ending(self) -> None:
-        if self._ending is not None:
-            self._ending.cancel()
-            await asyncio.wait({self._ending})
-
-
-class MailServer(_Failing):
+class MailServer(PassingFault):
     """A mail server; what it accepts it keeps, and delivers to nobody."""
 
     def __init__(self, mailbox: Mailbox) -> None:
@@ -147,7 +122,7 @@ class MailServer(_Failing):
 
     def fail(self, fault: DemoFault, tried: Tried) -> None:
         if fault is DemoFault.REFUSE:
-            self._end_later(self._refuse_until(tried))
+            self.end_later(self._refuse_until(tried))
             return
         actions: dict[DemoFault, Reply | Close | Hang] = {
             DemoFault.REJECT: Reply(550),
@@ -159,7 +134,7 @@ class MailServer(_Failing):
         self.mailbox.fail(Fault(Point.FINAL, action, conversation=self.mailbox.conversations + 1))
         if isinstance(action, Hang):
             # What it accepts it has accepted before it hangs.
-            self._end_later(_let_go(self.mailbox))
+            self.end_later(_let_go(self.mailbox))
 
     def page(self) -> list[JsonObject]:
         return [mail_json(mail) for mail in self.mailbox.mails]
@@ -182,7 +157,7 @@ class MailServer(_Failing):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._stop_ending()
+        await self.stop_ending()
         self.mailbox.release()
         await self.mailbox.stop()
 
@@ -226,7 +201,7 @@ _OF_POSTMARK = _Spelling(
 )
 
 
-class JsonProvider(_Failing):
+class JsonProvider(PassingFault):
     """A double of a provider that takes a mail as JSON."""
 
     def __init__(self, double: ResendDouble | PostmarkDouble, spelling: _Spelling) -> None:
@@ -269,11 +244,11 @@ class JsonProvider(_Failing):
         if planned.fault is ProviderFault.HANG:
             before = self.accepted
             mails = self.double.accepted_mails
-            self._end_later(
+            self.end_later(
                 _let_go(self.double.faults, lambda: mails.wait_for(lambda m: m.accepted > before))
             )
         elif planned.fault is ProviderFault.REFUSE:
-            self._end_later(self._listen_after(tried))
+            self.end_later(self._listen_after(tried))
 
     def page(self) -> list[JsonObject]:
         return [
@@ -322,7 +297,7 @@ class JsonProvider(_Failing):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._stop_ending()
+        await self.stop_ending()
         self.double.faults.release()
         await self.double.__aexit__(kind, error, trace)
 

@@ -6,6 +6,8 @@ part is a document of its own under a policy that forbids both. Only this machin
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -20,14 +22,6 @@ from bot.sandbox.page_api import require_local
 JsonObject = dict[str, Any]
 
 MAX_REPLY_CHARACTERS: Final = 10_000
-
-# What a newcomer may send with one press; the welcome names the first.
-SUGGESTIONS: Final = (
-    "/signoff run 4101",
-    "@Signoff close 4102",
-    "/signoff status",
-    "/signoff help",
-)
 
 PAGE_POLICY: Final = (
     "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -78,6 +72,29 @@ class World(Protocol):
         ...
 
 
+def suggestions(goal: Callable[[str], str]) -> tuple[str, ...]:
+    """Spell what a newcomer may send with one press; the welcome names the first.
+
+    ``goal`` spells what a person asks for to have a ticket closed.
+    """
+    first = goal("4101").removeprefix("close ")
+    return (f"/signoff run {first}", f"@Signoff {goal('4102')}", "/signoff status", "/signoff help")
+
+
+@dataclass(frozen=True, slots=True)
+class PageWords:
+    """What depends on who is outside: what can be sent, who they are, and what goes wrong there.
+
+    Without a name it is the sandbox's own.
+    """
+
+    suggestions: tuple[str, ...] = suggestions("close {}".format)
+    mail: str = ""
+    desk: str = ""
+    mail_fault: str = ""
+    desk_fault: str = ""
+
+
 class CustomerReply(BaseModel):
     """What the customer writes."""
 
@@ -89,13 +106,13 @@ class CustomerReply(BaseModel):
 class Page:
     """Serve the page and its second interface over one world."""
 
-    def __init__(self, world: World, pages: Path) -> None:
+    def __init__(self, world: World, pages: Path, words: PageWords) -> None:
         self._world = world
         templates = Environment(
             loader=FileSystemLoader(pages), autoescape=True, undefined=StrictUndefined
         )
         document = templates.get_template("sandbox.html.j2")
-        self._document = document.render(title="Signoff sandbox", suggestions=SUGGESTIONS)
+        self._document = document.render(title="Signoff sandbox", **asdict(words))
 
     async def index(self, request: web.Request) -> web.Response:
         require_local(request)
@@ -145,13 +162,13 @@ class Page:
         return _found(await self._world.timeline(int(number)), "run", number)
 
 
-def add_page(app: web.Application, world: World) -> None:
+def add_page(app: web.Application, world: World, words: PageWords = PageWords()) -> None:
     """Mount the page and its second interface, and give every answer the page's headers.
 
     The workspace's own routes may be in the same application; a header that a handler set stays.
     """
     pages = _pages()
-    page = Page(world, pages)
+    page = Page(world, pages, words)
     app.on_response_prepare.append(_protect)
     app.add_routes(
         [

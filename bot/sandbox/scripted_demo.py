@@ -13,13 +13,13 @@ from pathlib import Path
 from uuid import UUID
 
 from bot.sandbox.crash_points import CrashPlan, Moment, Program, Story
-from bot.sandbox.demo_faults import DemoFault, MailKind
+from bot.sandbox.demo_desk import HeldTicket
+from bot.sandbox.demo_faults import DemoFault, FaultAt, Outside
 from bot.sandbox.demo_truth import Told, Truth, find_out, runs_since
 from bot.sandbox.scripted_person import REASON, Card, ScriptedPeople
 from bot.sandbox.stage import Stage, StageFailed, staged
 from executor.config import load_policy
-from executor.domain.ticket import Ticket, TicketStatus
-from executor.engine.desk import show_ticket, write_as_customer
+from executor.domain.ticket import TicketStatus
 from executor.engine.status import newest_runs
 
 TICKET = "4101"
@@ -33,22 +33,21 @@ async def play(
     story: Story,
     crash: CrashPlan | None,
     *,
-    mail: MailKind = MailKind.SMTP,
-    fault: DemoFault | None = None,
+    outside: Outside = Outside(),  # noqa: B008 - it is frozen
     timeout_seconds: float,
 ) -> Truth:
     """Play one story and return what is true at its end.
 
-    ``fault`` is what the story's first mail meets at ``mail``.
+    ``outside`` says who sends the mail, where the ticket is, and what goes wrong there.
 
     Raises ``StageFailed`` where it came to no end in time, saying what was waited for.
     """
     started = time.monotonic()
     seconds = DECIDE_WITHIN_SECONDS_WHEN_IT_EXPIRES if story is Story.EXPIRE else 86_400
-    async with staged(home, decide_within_seconds=seconds, mail=mail) as stage:
+    async with staged(home, decide_within_seconds=seconds, outside=outside) as stage:
         try:
             async with asyncio.timeout(timeout_seconds):
-                truth = await Play(stage, story, crash, fault=fault).through()
+                truth = await Play(stage, story, crash, outside=outside).through()
         except TimeoutError as error:
             waited = stage.waits_for[-1] if stage.waits_for else "the programs to start"
             raise StageFailed(
@@ -67,21 +66,21 @@ class Play:
         story: Story,
         crash: CrashPlan | None = None,
         *,
-        fault: DemoFault | None = None,
+        outside: Outside = Outside(),  # noqa: B008 - it is frozen
         ticket: str = TICKET,
     ) -> None:
         self._stage = stage
         self._story = story
         self._crash = crash
-        self._fault = fault
+        self._outside = outside
         self._ticket = ticket
         self._people = ScriptedPeople(stage)
 
     async def through(self) -> Truth:
         """Let the people act from the beginning to the end."""
         stage = self._stage
-        before = await show_ticket(stage.engine.database, stage.tenant, self._ticket)
-        assert before is not None, "the sandbox's tickets were imported"
+        before = await stage.desk.ticket(self._ticket)
+        assert before is not None, "the sandbox's tickets were put there"
         _check_home(stage, self._story, before)
         earlier = frozenset(r.number for r in await newest_runs(stage.engine, stage.tenant))
         told = Told(
@@ -89,18 +88,18 @@ class Play:
             before,
             earlier,
             stage.mail.accepted,
+            self._outside,
             crash=self._crash,
-            fault=self._fault,
         )
-        if self._fault is not None:
-            stage.fail(self._fault)
+        if self._outside.fault is not None:
+            await stage.fail(self._outside.fault, self._outside.at)
         known = [card.operation for card in self._people.cards()]
         await stage.bot.start(*self._failpoints(Program.BOT, Moment.BEGINNING))
         asks_later = self._failpoints(Program.EXECUTOR, Moment.ASKED)
         if not asks_later:
             await stage.executor.start()
         await stage.wait("the bot to be ready", stage.bot_is_ready())
-        goal = f"close {self._ticket}"
+        goal = stage.desk.goal(self._ticket)
         if self._story is Story.MENTION:
             await self._people.mention(goal)
         else:
@@ -109,7 +108,7 @@ class Play:
             await stage.executor.start(*asks_later)
         told.card = await self._people.wait_for_card(*known)
         await self._decide(told, told.card, known)
-        await stage.wait("the fault to be over", stage.mail.until_it_is_over())
+        await stage.wait("the fault to be over", stage.until_the_fault_is_over())
         truth = await find_out(stage, self._people, told)
         if self._crash is not None:
             await self._note_crash(self._crash, truth)
@@ -132,15 +131,13 @@ class Play:
                 [run] = await runs_since(stage, told.earlier_runs)
                 await people.cancel(run.number)
             case Story.STALE:
-                await write_as_customer(
-                    stage.engine.database, stage.tenant, self._ticket, CUSTOMER_WRITES
-                )
+                await stage.desk.reply_as_customer(self._ticket, CUSTOMER_WRITES)
                 told.customer_wrote = CUSTOMER_WRITES
                 await people.approve(card, as_seen_at_first=True)
             case Story.EXPIRE:
                 pass
             case Story.SETTLE:
-                stage.fail(DemoFault.LOST_ANSWER)
+                await stage.fail(DemoFault.LOST_ANSWER, FaultAt.MAIL)
                 await people.approve(card)
                 await people.settle(card)
         if executes_later:
@@ -164,7 +161,7 @@ class Play:
         truth.report["crash"] = {"program": crash.program.value, "killed_at": child.killed_at}
 
 
-def _check_home(stage: Stage, story: Story, ticket: Ticket) -> None:
+def _check_home(stage: Stage, story: Story, ticket: HeldTicket) -> None:
     """Refuse a home in which an earlier demo left what the story cannot begin with."""
     if ticket.status is not TicketStatus.OPEN:
         raise StageFailed(

@@ -9,11 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import json
 import os
-import socket
-import sys
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,11 +21,14 @@ import aiohttp
 from aiohttp import web
 
 from bot.sandbox import keeping, seed
-from bot.sandbox.demo_faults import DemoFault, MailKind
+from bot.sandbox.demo_desk import BuiltInDesk, DemoDesk
+from bot.sandbox.demo_faults import NAMES, TOLD, DemoFault, DeskKind, FaultAt, Outside
 from bot.sandbox.demo_policy import demo_policy
 from bot.sandbox.faults import Faults
+from bot.sandbox.outside_desk import outside_desk
 from bot.sandbox.outside_mail import OutsideMail, outside_mail
-from bot.sandbox.page import add_page
+from bot.sandbox.page import PageWords, add_page, suggestions
+from bot.sandbox.ports import Ports, reserved
 from bot.sandbox.slack_server import MAX_BODY_BYTES, routes
 from bot.sandbox.tickets import sandbox_tickets
 from bot.sandbox.workspace import Workspace
@@ -37,9 +37,11 @@ from bot.supervisor import Child, Launch, leashed
 from executor.adapters.host_clock import SystemClock, mint_id
 from executor.config import load_policy
 from executor.domain.ids import TenantId
+from executor.domain.journal import JournalEntry
+from executor.domain.operation import OperationStatus
 from executor.domain.transition import BORN, Machine
-from executor.engine.desk import import_tickets
 from executor.engine.engine import Engine
+from executor.engine.opening_plan import DESK_SILENT
 from executor.engine.setup import activate_policy
 from executor.engine.status import history, newest_runs
 from executor.store.installation import installed_database
@@ -86,6 +88,7 @@ class Stage:
     url: str
     workspace: Workspace
     mail: OutsideMail
+    desk: DemoDesk
     engine: Engine
     tenant: TenantId
     bot: Child
@@ -129,25 +132,35 @@ class Stage:
         """Wait until something was recorded, or a short while."""
         await self._listener.wait(kind, RECORD_POLL_SECONDS)
 
-    def fail(self, fault: DemoFault) -> None:
-        """Let the next mail meet a fault."""
-        self.mail.fail(fault, self._a_mail_was_tried)
+    async def fail(self, fault: DemoFault, at: FaultAt) -> None:
+        """Let the next mail, or the next change at the desk, meet a fault."""
+        if at is FaultAt.MAIL:
+            self.mail.fail(fault, self._something_was_tried)
+            return
+        before = await self._recorded(_is_an_approval)
 
-    async def _a_mail_was_tried(self) -> None:
-        """Wait until what came of an attempt was recorded that was not before."""
-        before = await self._attempts_that_told()
-        while await self._attempts_that_told() == before:
+        async def is_approved() -> bool:
+            return await self._recorded(_is_an_approval) > before
+
+        await self.desk.fail(fault, is_approved, self._something_was_tried)
+
+    async def until_the_fault_is_over(self) -> None:
+        """Wait until what was planned to fail last does nothing any more."""
+        await self.mail.until_it_is_over()
+        await self.desk.until_it_is_over()
+
+    async def _something_was_tried(self) -> None:
+        """Wait until it was recorded that an attempt told, or that the desk said nothing."""
+        before = await self._recorded(_tells_of_a_try)
+        while await self._recorded(_tells_of_a_try) == before:
             await self.record_may_have_changed()
 
-    async def _attempts_that_told(self) -> int:
-        told = 0
+    async def _recorded(self, is_meant: Callable[[JournalEntry], bool]) -> int:
+        found = 0
         for run in await newest_runs(self.engine, self.tenant):
             record = await history(self.engine, self.tenant, run.id)
-            told += sum(
-                entry.machine is Machine.ATTEMPT and entry.source not in (None, BORN)
-                for entry in record.journal
-            )
-        return told
+            found += sum(map(is_meant, record.journal))
+        return found
 
     async def stop_programs(self) -> None:
         """Stop both programs where they run; they can be started again."""
@@ -166,23 +179,50 @@ class Stage:
         raise child.given_up
 
 
+def _words(outside: Outside, desk: DemoDesk) -> PageWords:
+    told = "" if outside.fault is None else TOLD[outside.at][outside.fault]
+    return PageWords(
+        suggestions(desk.goal),
+        NAMES.get(outside.mail, ""),
+        NAMES.get(outside.desk, ""),
+        told if outside.at is FaultAt.MAIL else "",
+        told if outside.at is FaultAt.DESK else "",
+    )
+
+
+def _tells_of_a_try(entry: JournalEntry) -> bool:
+    if entry.machine is Machine.ATTEMPT:
+        return entry.source not in (None, BORN)
+    return entry.event == DESK_SILENT
+
+
+def _is_an_approval(entry: JournalEntry) -> bool:
+    return entry.machine is Machine.OPERATION and entry.target == OperationStatus.APPROVED
+
+
 @asynccontextmanager
 async def staged(
     home: Path,
     *,
     decide_within_seconds: int = 86_400,
-    mail: MailKind = MailKind.SMTP,
+    outside: Outside = Outside(),  # noqa: B008 - it is frozen
     launch: Launch = leashed,
 ) -> AsyncIterator[Stage]:
     """Set the stage in ``home``, the two programs not started; stop everything at its end.
 
-    ``mail`` is who sends the mail, ``launch`` how the programs are started.
+    ``outside`` says who sends the mail and where the tickets are, ``launch`` how the programs are
+    started. Nothing fails by itself; see ``Stage.fail``.
 
-    Raises ``StageFailed`` where another demo runs in this home, ``EmbeddedDatabaseFailed``,
-    ``PolicyInvalid``, ``OSError``.
+    Raises ``StageFailed`` where another demo runs in this home, or where its policy does not allow
+    what the desk does; ``EmbeddedDatabaseFailed``, ``PolicyInvalid``, ``OSError``.
     """
     policy_file = _furnished(home, decide_within_seconds)
     policy = load_policy(policy_file)
+    if outside.desk is DeskKind.GITHUB and not policy.tickets.allow_desk_notification:
+        raise StageFailed(
+            f"GitHub mails the authors of issues itself, which {policy_file} does not allow: write "
+            "allow_desk_notification = true there below [tickets], or choose another --home"
+        )
     workspace = Workspace.seeded()
     async with AsyncExitStack() as stack:
         stack.enter_context(_alone_in(home))
@@ -192,31 +232,43 @@ async def staged(
         )
         engine = Engine(database, SystemClock(), mint_id)
         await activate_policy(engine, policy)
-        await import_tickets(database, policy.tenant_id, sandbox_tickets(datetime.now(UTC)))
         listener = await stack.enter_async_context(listening(database))
-        ports = _Ports(home / "ports.json")
+        ports = Ports(home / "ports.json")
+        at_mail, at_desk = f"mail {outside.mail.value}", f"desk {outside.desk.value}"
         sender = await stack.enter_async_context(
-            outside_mail(mail, home, ports.of(f"mail {mail.value}"))
+            outside_mail(outside.mail, home, ports.of(at_mail))
         )
+        desk = await stack.enter_async_context(
+            BuiltInDesk(database, policy.tenant_id)
+            if outside.desk is DeskKind.BUILTIN
+            else outside_desk(outside.desk, home, ports.of(at_desk))
+        )
+        await desk.put(sandbox_tickets(datetime.now(UTC)))
         world = SandboxWorld(
             engine,
             policy.tenant_id,
+            desk,
             sender.page,
             {user.id: user.real_name for user in workspace.users.values()},
         )
-        url = await stack.enter_async_context(_served(workspace, world, ports.of("page")))
+        url = await stack.enter_async_context(
+            _served(workspace, world, _words(outside, desk), ports.of("page"))
+        )
         bot_port = ports.of("bot")
-        stack.enter_context(_reserved(bot_port))
+        stack.enter_context(reserved(bot_port))
         bot_url = f"http://127.0.0.1:{bot_port}"
         workspace.connect(bot_url)
         ports.remember(
             {
-                f"mail {mail.value}": sender.port,
+                at_mail: sender.port,
+                **({} if desk.port is None else {at_desk: desk.port}),
                 "page": int(url.rpartition(":")[2]),
                 "bot": bot_port,
             }
         )
-        bot, executor = _programs(home, policy_file, url, sender.settings, bot_port, launch)
+        bot, executor = _programs(
+            home, policy_file, url, {**sender.settings, **desk.settings}, bot_port, launch
+        )
         await stack.enter_async_context(_kept(workspace, home / "slack.json"))
         stage = Stage(
             home,
@@ -224,6 +276,7 @@ async def staged(
             url,
             workspace,
             sender,
+            desk,
             engine,
             policy.tenant_id,
             bot,
@@ -250,7 +303,7 @@ def _programs(
     home: Path,
     policy_file: Path,
     url: str,
-    for_mail: Mapping[str, str],
+    for_executor: Mapping[str, str],
     bot_port: int,
     launch: Launch,
 ) -> tuple[Child, Child]:
@@ -276,7 +329,7 @@ def _programs(
         Child(
             "executor",
             "executor",
-            shared | SHORT_DURATIONS | dict(for_mail),
+            shared | SHORT_DURATIONS | dict(for_executor),
             _fresh_log(home / "logs" / "executor.log"),
             launch=launch,
         ),
@@ -291,11 +344,13 @@ def _fresh_log(file: Path) -> Path:
 
 
 @asynccontextmanager
-async def _served(workspace: Workspace, world: SandboxWorld, port: int) -> AsyncIterator[str]:
+async def _served(
+    workspace: Workspace, world: SandboxWorld, words: PageWords, port: int
+) -> AsyncIterator[str]:
     """Serve page and Slack on one port of this machine; yields the address."""
     faults = Faults()
     app = web.Application(client_max_size=MAX_BODY_BYTES)
-    add_page(app, world)
+    add_page(app, world, words)
     app.add_routes(routes(workspace, faults))
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
     await runner.setup()
@@ -323,24 +378,6 @@ async def _kept(workspace: Workspace, file: Path) -> AsyncIterator[None]:
             keeper.result()
 
 
-class _Ports:
-    """The ports of this home: those of the last time where nobody has taken them meanwhile."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        try:
-            self._last: dict[str, int] = json.loads(file.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):
-            self._last = {}
-
-    def of(self, name: str) -> int:
-        last = self._last.get(name)
-        return last if last is not None and _is_free(last) else _free_port()
-
-    def remember(self, ports: Mapping[str, int]) -> None:
-        self._file.write_text(json.dumps({**self._last, **ports}), encoding="utf-8")
-
-
 @contextmanager
 def _alone_in(home: Path) -> Iterator[None]:
     """Hold the home; the kernel lets go of it however this process ends."""
@@ -352,33 +389,3 @@ def _alone_in(home: Path) -> Iterator[None]:
                 f"another demo runs in {home}: stop it, or choose another folder with --home"
             ) from None
         yield
-
-
-@contextmanager
-def _reserved(port: int) -> Iterator[None]:
-    """Keep a port from being given to somebody's outgoing connection while the bot is not there.
-
-    Linux lets the bot listen beside a socket that is only bound; elsewhere nothing is done.
-    """
-    with socket.socket() as held:
-        if sys.platform.startswith("linux"):
-            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            held.bind(("127.0.0.1", port))
-        yield
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    return port

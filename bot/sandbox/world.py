@@ -1,4 +1,4 @@
-"""What lies around the sandbox's Slack: its mailbox, and the desk and the runs in the database.
+"""What lies around the sandbox's Slack: its mailbox, its desk, and the runs in the database.
 
 The page reads it; a customer's hands are the only thing here that changes anything.
 """
@@ -8,17 +8,14 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 
+from bot.sandbox.demo_desk import DemoDesk, HeldTicket
 from bot.sandbox.mailbox_spool import ReceivedMail
 from bot.sandbox.page import JsonObject
 from bot.sandbox.timeline import told
 from executor.domain.frozen_email import NamedAddress, parse_delivered
 from executor.domain.ids import TenantId
-from executor.domain.ticket import Ticket
-from executor.domain.transition import Refused
-from executor.engine import desk, status
+from executor.engine import status
 from executor.engine.engine import Engine
-
-CUSTOMER_REOPENS = "The customer opened the ticket again."
 
 
 class SandboxWorld:
@@ -28,12 +25,14 @@ class SandboxWorld:
         self,
         engine: Engine,
         tenant: TenantId,
+        desk: DemoDesk,
         mails: Callable[[], list[JsonObject]],
         people: Mapping[str, str],
     ) -> None:
         """Look around; ``people`` maps Slack's user ids to names."""
         self._engine = engine
         self._tenant = tenant
+        self._desk = desk
         self._mails = mails
         self._people = people
 
@@ -43,23 +42,16 @@ class SandboxWorld:
 
     async def tickets(self) -> list[JsonObject]:
         """Return the newest tickets of the desk."""
-        found = await desk.find_tickets(self._engine.database, self._tenant, limit=desk.MOST_FOUND)
-        return [_ticket_json(ticket) for ticket in sorted(found, key=lambda t: t.id)]
+        return [_ticket_json(ticket) for ticket in await self._desk.tickets()]
 
     async def reply_as_customer(self, ticket: str, body: str) -> JsonObject | None:
         """Add the customer's reply and return the ticket."""
-        written = await desk.write_as_customer(self._engine.database, self._tenant, ticket, body)
-        return None if isinstance(written, Refused) else await self._ticket(ticket)
+        await self._desk.reply_as_customer(ticket, body)
+        return await self._ticket(ticket)
 
     async def reopen(self, ticket: str) -> JsonObject | None:
         """Open the ticket again and return it."""
-        database = self._engine.database
-        before = await desk.show_ticket(database, self._tenant, ticket)
-        if before is None:
-            return None
-        await desk.reopen_ticket(
-            database, self._tenant, ticket, author=before.customer_name, body=CUSTOMER_REOPENS
-        )
+        await self._desk.reopen(ticket)
         return await self._ticket(ticket)
 
     async def runs(self) -> list[JsonObject]:
@@ -79,7 +71,7 @@ class SandboxWorld:
         return told(line, history, self._people)
 
     async def _ticket(self, number: str) -> JsonObject | None:
-        found = await desk.show_ticket(self._engine.database, self._tenant, number)
+        found = await self._desk.ticket(number)
         return None if found is None else _ticket_json(found)
 
 
@@ -106,7 +98,7 @@ def _address(named: NamedAddress) -> str:
     return f"{name} <{address}>" if name else address
 
 
-def _ticket_json(ticket: Ticket) -> JsonObject:
+def _ticket_json(ticket: HeldTicket) -> JsonObject:
     return {
         "id": ticket.id,
         "version": ticket.version,

@@ -7,11 +7,13 @@ it is. Triggers mail the requester as the account is configured; nothing else ma
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from bot.sandbox.clock import Clock
+from bot.sandbox.kept_file import KeptFile
 from bot.sandbox.model import Json
 
 OUR_AGENT, OTHER_AGENT = 501, 502
@@ -49,9 +51,9 @@ class AccountTicket:
 
 
 class ZendeskAccount:
-    """Keep an account's tickets on one clock."""
+    """Keep an account's tickets on one clock; with a ``spool`` file they survive a restart."""
 
-    def __init__(self, clock: Clock, triggers: Triggers) -> None:
+    def __init__(self, clock: Clock, triggers: Triggers, spool: Path | None = None) -> None:
         self._clock = clock
         self._triggers = triggers
         self.tickets: dict[int, AccountTicket] = {}
@@ -61,13 +63,37 @@ class ZendeskAccount:
             OTHER_AGENT: _user(OTHER_AGENT, "Kim", "kim@acme.example"),
         }
         self._next_audit = _FIRST_AUDIT
+        self.kept = KeptFile(spool, self._document)
+        kept = self.kept.read()
+        if kept is not None:
+            self._next_audit = kept["next_audit"]
+            self.users = {user["id"]: user for user in kept["users"]}
+            for ticket in kept["tickets"]:
+                self.tickets[ticket["record"]["id"]] = AccountTicket(**ticket)
+
+    def agent(self, name: str) -> int:
+        """Return another agent's id, of whom it is enough to know the name."""
+        for number, user in self.users.items():
+            if number < _FIRST_CUSTOMER and user["name"] == name:
+                return number
+        number = OTHER_AGENT + sum(known < _FIRST_CUSTOMER for known in self.users)
+        self.users[number] = _user(number, name, f"agent{number}@acme.example")
+        return number
 
     def open_ticket(
-        self, number: int, subject: str, body: str, *, name: str, email: str, tags: tuple[str, ...]
+        self,
+        number: int,
+        subject: str,
+        body: str,
+        *,
+        name: str,
+        email: str,
+        tags: tuple[str, ...] = (),
+        locale: str = "en-US",
     ) -> AccountTicket:
         """Let a new customer open a ticket."""
         customer = _FIRST_CUSTOMER + len(self.tickets)
-        self.users[customer] = _user(customer, name, email)
+        self.users[customer] = _user(customer, name, email, locale)
         record = {
             "id": number,
             "url": f"https://acme.zendesk.example/api/v2/tickets/{number}.json",
@@ -152,15 +178,23 @@ class ZendeskAccount:
         }
         self._next_audit += 1
         ticket.audits.append(audit)
+        self.kept.keep()
         return audit
+
+    def _document(self) -> Json:
+        return {
+            "next_audit": self._next_audit,
+            "users": list(self.users.values()),
+            "tickets": [asdict(ticket) for ticket in self.tickets.values()],
+        }
 
     def _stamp(self) -> str:
         now = datetime.fromtimestamp(int(self._clock.now()), UTC)
         return now.isoformat().replace("+00:00", "Z")
 
 
-def _user(number: int, name: str, email: str) -> Json:
-    return {"id": number, "name": name, "email": email, "locale": "en-US"}
+def _user(number: int, name: str, email: str, locale: str = "en-US") -> Json:
+    return {"id": number, "name": name, "email": email, "locale": locale}
 
 
 def _comment(body: str, *, public: bool) -> Json:

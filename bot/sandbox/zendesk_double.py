@@ -10,13 +10,15 @@ from __future__ import annotations
 import base64
 import hmac
 import json
+from pathlib import Path
 from types import TracebackType
 
 from aiohttp import web
 
 from bot.sandbox.clock import Clock
-from bot.sandbox.desk_faults import CHANGE, READ, DeskAnswer, DeskFaults, DeskServer
+from bot.sandbox.desk_faults import CHANGE, READ, DeskAnswer, DeskFaults
 from bot.sandbox.model import Json
+from bot.sandbox.provider_listener import Listener
 from bot.sandbox.zendesk_account import (
     FIELDS,
     OUR_AGENT,
@@ -57,8 +59,16 @@ class ZendeskWords:
 class ZendeskDouble:
     """Serve one account while the ``async with`` lasts, and count what was asked and done."""
 
-    def __init__(self, clock: Clock, triggers: Triggers | None = None) -> None:
-        self.account = ZendeskAccount(clock, triggers or Triggers())
+    def __init__(
+        self,
+        clock: Clock,
+        triggers: Triggers | None = None,
+        *,
+        port: int = 0,
+        spool: Path | None = None,
+    ) -> None:
+        """With a ``spool`` file, the account survives a restart."""
+        self.account = ZendeskAccount(clock, triggers or Triggers(), spool)
         self.faults = DeskFaults(ZendeskWords())
         self.applied = 0
         self.conflicts = 0
@@ -67,15 +77,15 @@ class ZendeskDouble:
         app.router.add_get("/api/v2/tickets/{ticket}.json", self._show)
         app.router.add_get("/api/v2/tickets/{ticket}/audits.json", self._list_audits)
         app.router.add_put("/api/v2/tickets/{ticket}.json", self._put)
-        self._server = DeskServer(app, self.faults)
+        self.listener = Listener(app, port)
 
     @property
     def url(self) -> str:
         """Where the account is served."""
-        return self._server.url
+        return self.listener.url
 
     async def __aenter__(self) -> ZendeskDouble:
-        await self._server.__aenter__()
+        await self.listener.listen()
         return self
 
     async def __aexit__(
@@ -84,7 +94,8 @@ class ZendeskDouble:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._server.__aexit__(kind, error, trace)
+        self.faults.release()
+        await self.listener.stop()
 
     async def _show(self, request: web.Request) -> web.StreamResponse:
         def act() -> DeskAnswer:

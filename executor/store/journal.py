@@ -80,7 +80,9 @@ async def read_chain(
     conn: AsyncConnection, tenant: TenantId, subject: RunId
 ) -> tuple[list[tuple[JournalEntry, bytes]], Head]:
     """Read a run's whole chain with its stored hashes, and where it should end."""
-    rows = await run(conn, "read_journal", tenant=tenant, subject=subject)
+    rows = list(await run(conn, "read_journal", tenant=tenant, subject=subject))
+    if not rows:
+        raise Corrupt(f"run {subject} has no journal head")
     entries = [
         (
             JournalEntry(
@@ -101,11 +103,9 @@ async def read_chain(
             bytes(row.hash),
         )
         for row in rows
+        if row.position is not None
     ]
-    head = (await run(conn, "read_journal_head", tenant=tenant, subject=subject)).one_or_none()
-    if head is None:
-        raise Corrupt(f"run {subject} has no journal head")
-    return entries, Head(head.position, head.hash)
+    return entries, Head(rows[0].head_position, rows[0].head_hash)
 
 
 def _utc(moment: datetime) -> datetime:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 
 import pytest
 
@@ -49,6 +50,12 @@ def test_zendesk_notifies_as_its_administrators_say(word: str, notifies: bool) -
     assert desk.notifies_on_close is notifies
 
 
+def test_how_long_github_may_keep_a_change_from_us_can_be_set() -> None:
+    settings = {**GITHUB, "SIGNOFF_GITHUB_LOOKUP_LAG_SECONDS": "7"}
+    lags = [desk.declaration.lookup_lag for desk in map(desk_from, (GITHUB, settings)) if desk]
+    assert lags == [timedelta(seconds=60), timedelta(seconds=7)]
+
+
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -69,6 +76,10 @@ def test_zendesk_notifies_as_its_administrators_say(word: str, notifies: bool) -
         (
             {**ZENDESK, "SIGNOFF_DESK_LONGEST_REQUEST_SECONDS": "0"},
             ["SIGNOFF_DESK_LONGEST_REQUEST_SECONDS"],
+        ),
+        (
+            {**GITHUB, "SIGNOFF_GITHUB_LOOKUP_LAG_SECONDS": "nan"},
+            ["SIGNOFF_GITHUB_LOOKUP_LAG_SECONDS"],
         ),
     ],
 )

@@ -112,6 +112,7 @@ CASES = [
     Case(DeskFault.LIMITED_BARE, NOT_APPLIED, UNKNOWN, retryable=True, retry_after=MINUTE),
     Case(DeskFault.COLLISION, UNKNOWN, UNKNOWN),
     Case(DeskFault.LATE, UNKNOWN, UNKNOWN),
+    Case(DeskFault.REPEATED, APPLIED, APPLIED, done=1),
 ]
 HANGS = (DeskFault.HANGS_BEFORE, DeskFault.HANGS_AFTER)
 
@@ -141,7 +142,11 @@ async def test_every_ending_of_a_close_proves_what_it_can(desk: Desk, case: Case
         assert found.evidence["stamp"] == (await desk.seen()).stamp.as_json()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.fault.value)
+@pytest.mark.parametrize(
+    "case",
+    [case for case in CASES if case.fault is not DeskFault.REPEATED],
+    ids=lambda case: case.fault.value,
+)
 async def test_every_ending_of_a_note_proves_what_it_can(desk: Desk, case: Case) -> None:
     change = await desk.approved()
     desk.double.faults.add(case.fault)
@@ -155,6 +160,17 @@ async def test_every_ending_of_a_note_proves_what_it_can(desk: Desk, case: Case)
     assert (desk.double.notes, desk.record["state"]) == (case.done, "open")
     again = await desk.adapter.leave_note(change)
     assert (again.kind, desk.double.notes) == (APPLIED, 1)
+
+
+async def test_a_note_that_somebody_sent_twice_is_a_change_that_nobody_approved(
+    desk: Desk,
+) -> None:
+    change = await desk.approved()
+    desk.double.faults.add(DeskFault.REPEATED)
+    assert (await desk.adapter.leave_note(change)).kind is APPLIED
+    closed = await desk.adapter.close(change)
+    assert (closed.kind, closed.evidence["finding"]) == (NOT_APPLIED, "moved")
+    assert (desk.double.notes, desk.record["state"]) == (2, "open")
 
 
 async def test_a_close_is_a_note_with_a_hidden_marker_and_one_request(desk: Desk) -> None:

@@ -118,6 +118,7 @@ CASES = [
     Case(DeskFault.LIMITED_BARE, UNKNOWN, UNKNOWN, "unchanged"),
     Case(DeskFault.COLLISION, UNKNOWN, UNKNOWN, "unchanged"),
     Case(DeskFault.LATE, UNKNOWN, UNKNOWN, "unchanged"),
+    Case(DeskFault.REPEATED, UNKNOWN, APPLIED, "marker", applied=1),
 ]
 
 

@@ -12,17 +12,17 @@ import itertools
 import shutil
 import tempfile
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from sqlalchemy import text
 
 from bot.sandbox.crash_points import CrashPlan, Story
-from bot.sandbox.demo_faults import DemoFault, MailKind
+from bot.sandbox.demo_faults import DemoFault, FaultAt, Outside
 from bot.sandbox.demo_truth import Truth
 from bot.sandbox.scripted_demo import TICKET, Play
 from bot.sandbox.stage import Stage, staged
 from bot.sandbox.tickets import sandbox_tickets
-from executor.engine.desk import import_tickets
 from executor.store import clock
 from tests.support.nursery import Nursery
 
@@ -35,9 +35,9 @@ SELECT (SELECT count(*) FROM cards WHERE due_at IS NOT NULL OR shown_revision < 
 class Theatre:
     """Opens its stage for the first play and keeps it until ``close``."""
 
-    def __init__(self, nursery: Nursery, mail: MailKind = MailKind.SMTP) -> None:
+    def __init__(self, nursery: Nursery, outside: Outside = Outside()) -> None:  # noqa: B008 - it is frozen
         self._nursery = nursery
-        self._mail = mail
+        self._outside = outside
         self._numbers = itertools.count(7001)
         self._held = AsyncExitStack()
         self._stage: Stage | None = None
@@ -47,15 +47,17 @@ class Theatre:
         story: Story,
         crash: CrashPlan | None = None,
         fault: DemoFault | None = None,
+        at: FaultAt = FaultAt.MAIL,
         *,
         seconds: float = 90.0,
     ) -> Truth:
         """Play one story to its end, until nothing is left to do, and return what is true then."""
         stage = self._stage or await self._open()
         try:
+            outside = replace(self._outside, fault=fault, at=at)
             ticket = await self._new_ticket(stage)
             async with asyncio.timeout(seconds):
-                truth = await Play(stage, story, crash, fault=fault, ticket=ticket).through()
+                truth = await Play(stage, story, crash, outside=outside, ticket=ticket).through()
                 await _until_nothing_is_left(stage)
             await stage.stop_programs()
             assert truth.ok, truth.checks
@@ -75,7 +77,7 @@ class Theatre:
         # PostgreSQL can live there also as another user, to whom root lends it.
         home = Path(tempfile.mkdtemp(prefix="signoff-tests-"))
         self._held.callback(shutil.rmtree, home, ignore_errors=True)
-        opening = staged(home, mail=self._mail, launch=self._nursery.start)
+        opening = staged(home, outside=self._outside, launch=self._nursery.start)
         self._stage = await self._held.enter_async_context(opening)
         return self._stage
 
@@ -87,7 +89,7 @@ class Theatre:
         [like] = [ticket for ticket in sandbox_tickets(now) if ticket.id == TICKET]
         customer = like.customer.model_copy(update={"email": f"pat{number}@cust.example"})
         copied = like.model_copy(update={"id": number, "customer": customer})
-        await import_tickets(stage.engine.database, stage.tenant, [copied])
+        await stage.desk.put([copied])
         return number
 
 

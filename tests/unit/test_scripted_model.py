@@ -128,6 +128,23 @@ async def test_it_reads_then_proposes_from_the_agents_answer_and_reports_success
     assert (proposal.to, proposal.cc) == (None, ())
 
 
+async def test_whom_to_write_to_is_the_askers_word_where_the_desk_tells_nobody() -> None:
+    desk = Desk(ticket(customer_email=""))
+    said = await desk.work("close 4101")
+    assert "Ask me again and name it: close 4101 and write to" in said
+    assert desk.proposals == []
+    typed_in_slack = "close 4101 and write to <mailto:pat@cust.example|pat@cust.example>"
+    for goal in ("close 4101 and write to pat@cust.example.", typed_in_slack):
+        await desk.work(goal)
+    assert [proposal.to for proposal in desk.proposals] == [("pat@cust.example",)] * 2
+
+
+async def test_an_address_in_the_goal_does_not_take_the_customers_place() -> None:
+    desk = Desk(ticket())
+    await desk.work("close 4101 and tell boss@acme.example")
+    assert [proposal.to for proposal in desk.proposals] == [None]
+
+
 async def test_a_customer_who_waits_for_an_answer_is_not_closed_away() -> None:
     waiting = ticket(
         messages=(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from executor.adapters.models.scripted_letter import propose
+from executor.adapters.models.scripted_letter import addresses_in, propose
 from executor.adapters.models.scripted_reading import (
     KEEP_OPEN,
     MOST_TICKETS,
@@ -121,7 +121,8 @@ def _plan(request: ModelRequest) -> _Plan:
         return plan
     done: list[str] = []
     for ticket_id in wanted:
-        _plan_ticket(known.tickets.get(ticket_id) or TicketKnown(ticket_id), plan, done)
+        ticket = known.tickets.get(ticket_id) or TicketKnown(ticket_id)
+        _plan_ticket(ticket, addresses_in(request.goal), plan, done)
     if plan.reads:
         plan.words = [f"I read ticket {', '.join(plan.reads)} first."]
     elif not plan.proposals:
@@ -158,8 +159,11 @@ def _found(goal: str, known: Known, plan: _Plan) -> list[str]:
     return []
 
 
-def _plan_ticket(ticket: TicketKnown, plan: _Plan, done: list[str]) -> None:
-    """Add the next step for one ticket to the plan, or the sentence that ends work on it."""
+def _plan_ticket(ticket: TicketKnown, named: tuple[str, ...], plan: _Plan, done: list[str]) -> None:
+    """Add the next step for one ticket to the plan, or the sentence that ends work on it.
+
+    ``named`` are the addresses in the goal, which are used where the desk tells none.
+    """
     ending = _ending(ticket)
     if ending is not None:
         done.append(ending)
@@ -170,7 +174,14 @@ def _plan_ticket(ticket: TicketKnown, plan: _Plan, done: list[str]) -> None:
     rejections = [
         _note(proposal) for proposal in ticket.proposals if "rejected" in codes(proposal.result)
     ]
-    arguments = propose(ticket.id, ticket.read, rejections)
+    to = () if ticket.read.has_address else named
+    if not (to or ticket.read.has_address or rejections):
+        done.append(
+            f"The desk tells no address of ticket {ticket.id}'s customer. Ask me again and name it:"
+            f" close {ticket.id} and write to …"
+        )
+        return
+    arguments = propose(ticket.id, ticket.read, rejections, to)
     if _was_refused(ticket.proposals, arguments):
         done.append(
             f"Ticket {ticket.id} stays open: I have no better text than the one that was refused."

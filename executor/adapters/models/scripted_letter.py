@@ -24,7 +24,8 @@ _ENDS_A_GREETING = (",", "!", ":", "،", "\uff1a", "、", "\uff0c", "様")
 _ENDS_A_SENTENCE = (".", "!", "?", "。", "\uff01", "\uff1f", "؟", ")", ":")
 
 _SENTENCE_END = re.compile(r"(?<=[.!?؟])\s+|(?<=[。\uff01\uff1f])")
-_ADDRESS = re.compile(r"[^\s<>()\[\],;:\"']+@[^\s<>()\[\],;:\"']+[^\s<>()\[\],;:\"'.?!]")
+# Slack spells an address that somebody typed as <mailto:pat@cust.example|pat@cust.example>.
+_ADDRESS = re.compile(r"[^\s<>()\[\],;:|\"']+@[^\s<>()\[\],;:|\"']+[^\s<>()\[\],;:|\"'.?!]")
 _COPY = re.compile(r"\b(?:cc|copy|kopie|copie|copia|cópia)\b", re.IGNORECASE)
 _SUBJECT = re.compile(r"subject\b[^\"“„«]*[\"“„«](?P<text>[^\"”“»]{1,200})[\"”“»]", re.IGNORECASE)
 _LEAVE_OUT = re.compile(
@@ -64,9 +65,14 @@ class Letter:
     kind: bool = False
 
 
-def propose(ticket_id: str, ticket: TicketRead, rejections: Sequence[str]) -> JsonObject:
-    """Write the arguments of ``propose_closing``, with every rejection taken to heart in turn."""
-    letter = Letter(language=_language(ticket.language))
+def propose(
+    ticket_id: str, ticket: TicketRead, rejections: Sequence[str], to: tuple[str, ...] = ()
+) -> JsonObject:
+    """Write the arguments of ``propose_closing``, with every rejection taken to heart in turn.
+
+    Without ``to`` the email goes to the ticket's customer.
+    """
+    letter = Letter(language=_language(ticket.language), to=to)
     for reason in rejections:
         letter = revise(letter, reason)
     phrases = PHRASES[letter.language]
@@ -110,8 +116,13 @@ def revise(letter: Letter, reason: str) -> Letter:
     return replace(letter, short=True) if letter.kind else replace(letter, kind=True)
 
 
+def addresses_in(text: str) -> tuple[str, ...]:
+    """List the addresses that a person named, once each."""
+    return tuple(dict.fromkeys(_ADDRESS.findall(text)))
+
+
 def _readdress(letter: Letter, reason: str) -> Letter:
-    addresses = tuple(dict.fromkeys(_ADDRESS.findall(reason)))
+    addresses = addresses_in(reason)
     if not addresses:
         return letter
     if _COPY.search(reason):

@@ -48,6 +48,7 @@ class TicketRead:
     status: str
     subject: str
     language: str
+    has_address: bool
     conversation: tuple[Said, ...]
 
     def unanswered(self) -> str | None:
@@ -164,12 +165,13 @@ def objects_of(value: JsonObject, key: str) -> list[JsonObject]:
 
 
 def _read(result: JsonObject) -> TicketRead:
-    version = result.get("version")
+    version, customer = result.get("version"), result.get("customer")
     return TicketRead(
         version=version if isinstance(version, int) else 0,
         status=text_of(result, "status"),
         subject=text_of(result, "subject"),
         language=text_of(result, "language"),
+        has_address=bool(isinstance(customer, Mapping) and text_of(customer, "email")),
         conversation=tuple(
             Said(text_of(item, "kind"), text_of(item, "author"), text_of(item, "body"))
             for item in objects_of(result, "conversation")

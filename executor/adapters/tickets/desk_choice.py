@@ -9,7 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from executor.adapters.tickets.github_issues import GITHUB_API_URL, GithubIssues, GithubSettings
+from executor.adapters.tickets.github_issues import (
+    GITHUB_API_URL,
+    LOOKUP_LAG_SECONDS,
+    GithubIssues,
+    GithubSettings,
+)
 from executor.adapters.tickets.github_issues import (
     LONGEST_REQUEST_SECONDS as GITHUB_LONGEST_REQUEST_SECONDS,
 )
@@ -122,12 +127,17 @@ def _github(given: Mapping[str, str]) -> TicketDesk:
         url=given.get("GITHUB_API_URL", GITHUB_API_URL),
     )
     return GithubIssues(
-        settings, longest_request_seconds=_bound(given, GITHUB_LONGEST_REQUEST_SECONDS)
+        settings,
+        longest_request_seconds=_bound(given, GITHUB_LONGEST_REQUEST_SECONDS),
+        lookup_lag_seconds=_seconds(given, "SIGNOFF_GITHUB_LOOKUP_LAG_SECONDS", LOOKUP_LAG_SECONDS),
     )
 
 
 def _bound(given: Mapping[str, str], default: float) -> float:
-    setting = "SIGNOFF_DESK_LONGEST_REQUEST_SECONDS"
+    return _seconds(given, "SIGNOFF_DESK_LONGEST_REQUEST_SECONDS", default)
+
+
+def _seconds(given: Mapping[str, str], setting: str, default: float) -> float:
     try:
         seconds = float(given.get(setting, default))
     except ValueError:

@@ -18,7 +18,7 @@ import json
 import re
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
@@ -57,6 +57,9 @@ GITHUB_API_URL = "https://api.github.com"
 LONGEST_REQUEST_SECONDS = 30.0
 """Default bound of one request, and of the readings before it together."""
 
+# GitHub shows at once what it has taken; this keeps our readings apart.
+LOOKUP_LAG_SECONDS = READING_LAG.total_seconds()
+
 LONGEST_NOTE = 60_000
 """Characters of the longest note; GitHub takes comments of 65,536."""
 
@@ -74,8 +77,7 @@ DECLARED = Declaration(
     EffectKind.TICKET_CLOSE,
     Capability.LOOKUP,
     "whoever can read the issue's timeline",
-    # GitHub shows at once what it has taken; this keeps our readings apart.
-    lookup_lag=READING_LAG,
+    lookup_lag=timedelta(seconds=LOOKUP_LAG_SECONDS),
     version_resolution=timedelta(seconds=1),
     guard=Guard.CHECKED_ONLY,
     notices=Notices.ALWAYS,
@@ -116,17 +118,20 @@ class GithubIssues:
         settings: GithubSettings,
         *,
         longest_request_seconds: float = LONGEST_REQUEST_SECONDS,
+        lookup_lag_seconds: float = LOOKUP_LAG_SECONDS,
         tls_context: ssl.SSLContext | None = None,
     ) -> None:
         self._settings = settings
+        self._declaration = replace(DECLARED, lookup_lag=timedelta(seconds=lookup_lag_seconds))
         self._bound_seconds = longest_request_seconds
+        token = require_secret(settings.token, setting="GITHUB_TOKEN")
         self._exchanges = Exchanges(
             parse_endpoint(settings.url, setting="GITHUB_API_URL"),
             longest_request_seconds,
             tls_context,
             most_answer_octets=LARGEST_ANSWER,
+            secrets=(token,),
         )
-        token = require_secret(settings.token, setting="GITHUB_TOKEN")
         self._headers = {
             "authorization": f"Bearer {token}",
             "accept": "application/vnd.github+json",
@@ -141,7 +146,7 @@ class GithubIssues:
     @property
     def declaration(self) -> Declaration:
         """What can be promised of this repository."""
-        return DECLARED
+        return self._declaration
 
     @property
     def capability(self) -> Capability:

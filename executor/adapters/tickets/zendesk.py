@@ -120,6 +120,7 @@ class Zendesk:
             longest_request_seconds,
             tls_context,
             most_answer_octets=LARGEST_ANSWER,
+            secrets=(credentials, token),
         )
 
     @property

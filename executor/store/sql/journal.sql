@@ -24,11 +24,10 @@ WHERE h.position < excluded.position
 RETURNING subject;
 
 -- name: read_journal
--- Read one subject's chain in its order.
-SELECT tenant_id, subject, position, machine, entity_id, seq, source, target, event, actor, detail,
-       recorded_at, previous_hash, hash
-FROM journal WHERE tenant_id = :tenant AND subject = :subject ORDER BY position;
-
--- name: read_journal_head
--- Read where one subject's chain ends.
-SELECT position, hash FROM journal_heads WHERE tenant_id = :tenant AND subject = :subject;
+-- Read one subject's chain in its order, and where it ends; in one statement, so that nothing can be
+-- added between the two. Without any entry there is one row, whose position is NULL.
+SELECT h.position AS head_position, h.hash AS head_hash, j.tenant_id, j.subject, j.position,
+       j.machine, j.entity_id, j.seq, j.source, j.target, j.event, j.actor, j.detail,
+       j.recorded_at, j.previous_hash, j.hash
+FROM journal_heads h LEFT JOIN journal j ON j.tenant_id = h.tenant_id AND j.subject = h.subject
+WHERE h.tenant_id = :tenant AND h.subject = :subject ORDER BY j.position;

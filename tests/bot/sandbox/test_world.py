@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from bot.sandbox.demo_desk import BuiltInDesk
 from bot.sandbox.mailbox import Mailbox
 from bot.sandbox.mailbox_spool import ReceivedMail
 from bot.sandbox.outside_mail import MailServer
@@ -14,13 +15,18 @@ from tests.support.office import RENE, TENANT, Office
 PEOPLE = {"U0REQUESTER": "Riko", "U0REVIEWER": "Rene"}
 
 
+def _world(office: Office, mailbox: Mailbox) -> SandboxWorld:
+    desk = BuiltInDesk(office.engine.database, TENANT)
+    return SandboxWorld(office.engine, TENANT, desk, MailServer(mailbox).page, PEOPLE)
+
+
 async def test_a_run_is_told_from_the_question_to_the_decision(database: Database) -> None:
     office = await Office.open(database)
     operation = await office.proposed()
     await office.show()
     await office.click(operation, RENE)
     async with Mailbox() as mailbox:
-        world = SandboxWorld(office.engine, TENANT, MailServer(mailbox).page, PEOPLE)
+        world = _world(office, mailbox)
         [run] = await world.runs()
         timeline = await world.timeline(run["number"])
         assert await world.timeline(run["number"] + 1) is None
@@ -35,7 +41,7 @@ async def test_a_run_is_told_from_the_question_to_the_decision(database: Databas
 async def test_the_customer_writes_and_reopens(database: Database) -> None:
     office = await Office.open(database)
     async with Mailbox() as mailbox:
-        world = SandboxWorld(office.engine, TENANT, MailServer(mailbox).page, PEOPLE)
+        world = _world(office, mailbox)
         before = next(t for t in await world.tickets() if t["id"] == "4101")
         written = await world.reply_as_customer("4101", "Still broken!")
         assert written == {**before, "version": before["version"] + 1}
