@@ -40,6 +40,8 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
         case Reason.NOT_PERMITTED:
             what = _ROLES.get(str(detail.get("missing")), "do this")
             return f"You may not {what} here. Ask whoever keeps the policy to add you."
+        case Reason.IDENTITY_UNKNOWN if "who" in detail:
+            return "Slack did not tell in time whether the people it rests on are still members."
         case Reason.IDENTITY_UNKNOWN:
             return "Slack has not told us yet who you are. Try again in a few seconds."
         case Reason.IDENTITY_REFUSED:

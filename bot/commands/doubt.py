@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from executor.engine.word import WordResult
 
 _LONGEST_LINE = 300
+_LONGEST_NAME = 80
 _WORDS = {"sent": "sent", "not-sent": "not_sent", "leave": "leave"}
 
 
@@ -73,7 +74,9 @@ def settle(operation: int, tenant: str | None, word: str, by: str, note: str) ->
 
     Nothing is sent by this: sending again needs somebody who may approve, in Slack.
     """
-    name = by.strip()
+    from executor.domain.payloads import storable_text
+
+    name = storable_text(by.strip())[:_LONGEST_NAME]
     if not name or not note.strip():
         raise click.UsageError("--by and --note may not be empty")
     with explained():
@@ -97,8 +100,8 @@ async def _find(number: int, tenant: str | None) -> Doubt | None:
     from executor.engine.doubt import in_doubt
 
     async with engine_for(tenant) as (engine, chosen):
-        found = await in_doubt(engine, chosen)
-    return next((one for one in found if one.record.number == number), None)
+        found = await in_doubt(engine, chosen, number)
+    return found[0] if found else None
 
 
 async def _settle(
@@ -111,9 +114,10 @@ async def _settle(
     from executor.engine.word import Said, Word
 
     async with engine_for(tenant) as (engine, chosen):
-        found = {one.record.number: one for one in await in_doubt(engine, chosen)}.get(number)
-        if found is None:
+        listed = await in_doubt(engine, chosen, number)
+        if not listed:
             return None
+        [found] = listed
         word = Word(
             chosen,
             found.record.id,

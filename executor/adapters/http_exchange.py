@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
@@ -31,6 +31,12 @@ MOST_ANSWER_OCTETS = 1 << 20
 
 LONGEST_RETRY_AFTER = timedelta(days=1)
 """What a longer ``Retry-After`` is cut to."""
+
+HIDDEN = b"***"
+"""Stands in an answer where a secret of ours stood."""
+
+_SHORTEST_SECRET = 8
+"""A shorter one is no secret, and hiding it would take words out of tickets."""
 
 _SECONDS = re.compile(r"[0-9]{1,9}")
 _SECRET = re.compile(r"[\x21-\x7e]{1,512}")
@@ -131,7 +137,8 @@ def require_secret(value: str, *, setting: str) -> str:
 class Exchanges:
     """Makes single requests to one endpoint, each within ``bound_seconds``, all phases together.
 
-    Of an answer at most ``most_answer_octets`` are read.
+    Of an answer at most ``most_answer_octets`` are read. Where it repeats one of ``secrets``, that
+    is hidden before anybody reads it: words of an answer end up in records and on cards.
     """
 
     def __init__(
@@ -141,7 +148,9 @@ class Exchanges:
         tls_context: ssl.SSLContext | None = None,
         *,
         most_answer_octets: int = MOST_ANSWER_OCTETS,
+        secrets: Sequence[str] = (),
     ) -> None:
+        self._secrets = [s for s in secrets if len(s) >= _SHORTEST_SECRET]
         self._endpoint = endpoint
         self._bound_seconds = bound_seconds
         self._most_answer_octets = most_answer_octets
@@ -173,7 +182,7 @@ class Exchanges:
         self, method: str, target: str, headers: Mapping[str, str], body: bytes | None
     ) -> Ending:
         """Make one request; every way this can end is an ``Ending``, but cancellation."""
-        journey = _Journey(self._most_answer_octets)
+        journey = _Journey(self._most_answer_octets, self._secrets)
         try:
             async with asyncio.timeout(self._bound_seconds):
                 # A compressed answer could unpack to any size; identity is asked for, and anything
@@ -224,8 +233,9 @@ def _tls_context_for(endpoint: Endpoint) -> ssl.SSLContext:
 class _Journey:
     """How far one request came."""
 
-    def __init__(self, most_octets: int) -> None:
+    def __init__(self, most_octets: int, secrets: Sequence[str]) -> None:
         self._most_octets = most_octets
+        self._secrets = secrets
         self._phase = Phase.CONNECT
         self._answer: Answered | None = None
         self._octets: list[bytes] = []
@@ -267,8 +277,15 @@ class _Journey:
     def whole(self) -> Ending:
         """Say how an exchange ended that nothing interrupted."""
         assert self._answer is not None
-        body = b"".join(self._octets) if self._complete else None
+        body = self._without_secrets(b"".join(self._octets)) if self._complete else None
         return Answered(self._answer.status, self._answer.headers, body)
+
+    def _without_secrets(self, body: bytes) -> bytes:
+        for secret in self._secrets:
+            # JSON may escape a solidus.
+            for spelt in (secret, secret.replace("/", "\\/")):
+                body = body.replace(spelt.encode(), HIDDEN)
+        return body
 
     def ended_by(self, error: Exception, bound_seconds: float) -> Ending:
         """Say how an exchange ended that an error interrupted."""

@@ -19,7 +19,7 @@ FRESH_FOR = timedelta(seconds=60)
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """One observation of one person."""
+    """One observation of one person; ``wanted_at`` is since when somebody waits for a newer one."""
 
     team_id: str
     deleted: bool
@@ -27,9 +27,10 @@ class Identity:
     is_guest: bool
     is_stranger: bool
     observed_at: datetime
+    wanted_at: datetime | None = None
 
     def facts(self) -> JsonObject:
-        """Spell the observation as it is stored, without its time."""
+        """Spell the observation as it is stored, without its times."""
         return {
             "team_id": self.team_id,
             "deleted": self.deleted,

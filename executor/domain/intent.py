@@ -90,6 +90,11 @@ def close_key(desk: str, ticket_id: str, episode: int) -> str:
     return f"close:{desk}:{ticket_id}:{episode}"
 
 
+def episode_of(key: str) -> int:
+    """Return the episode that a closing's key names."""
+    return int(key.rpartition(":")[2])
+
+
 def reopen_key(desk: str, ticket_id: str, closing: OperationId) -> str:
     """Name the undoing of one close; there can be one for each operation that closed."""
     return f"reopen:{desk}:{ticket_id}:{closing}"

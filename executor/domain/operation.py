@@ -43,7 +43,8 @@ EDGES: frozenset[tuple[str, str]] = frozenset(
     }
     | {("executing", target) for target in ("succeeded", "failed", "partial", "unknown")}
     | {("unknown", target) for target in ("executing", "succeeded", "failed", "partial")}
-    | {("failed", "succeeded"), ("failed", "left"), ("partial", "succeeded")}
+    | {("failed", "succeeded"), ("failed", "left")}
+    | {("partial", "succeeded"), ("left", "succeeded")}
     | {("partial", target) for target in ("executing", "compensated", "left")}
 )
 

@@ -18,6 +18,7 @@ from typing import assert_never
 
 from executor.domain.effect import Attempt, AttemptStatus, Capability, Outcome, OutcomeKind, Terms
 from executor.domain.finding import Finding
+from executor.domain.payloads import JsonObject, JsonValue
 
 MOST_LOOKUPS = 6
 """Searches for one attempt; the waits between them double, so that the last is hours after the
@@ -250,6 +251,11 @@ def reading_told(finding: Finding, attempts: Sequence[Attempt]) -> dict[str, str
         "finding": finding.value,
         "finding_after": max((a.number for a in attempts), default=0),
     }
+
+
+def without_reading(evidence: JsonObject) -> dict[str, JsonValue]:
+    """Forget what the last reading found: the ticket has been seen to be otherwise since."""
+    return {name: value for name, value in evidence.items() if name != "finding_after"}
 
 
 def wait_after_reading(attempts: Sequence[Attempt]) -> timedelta:

@@ -32,7 +32,7 @@ from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.providers import Providers
 from executor.engine.revalidation import notification_objection
-from executor.engine.sighting import Sight, see_all
+from executor.engine.sighting import TOO_SLOW, Sight, see_all
 from executor.engine.tool_results import proposal_result, refusal_result
 from executor.store import (
     approvals,
@@ -185,7 +185,7 @@ def _unread(sights: Mapping[str, Sight], chain: Chain, *, last_look: bool) -> di
             continue
         if sight.problem is None and not last_look:
             raise _LookedTooLongAgo
-        problem = sight.problem or "its answers take too long"
+        problem = sight.problem or TOO_SLOW
         refused = Refused(Reason.DESK_UNAVAILABLE, {"ticket": id_, "problem": problem})
         answers[id_] = Answered(refusal_result(refused))
     return answers

@@ -36,14 +36,17 @@ class Doubt:
     attempt_id: AttemptId
 
 
-async def in_doubt(engine: Engine, tenant: TenantId | None = None) -> list[Doubt]:
+async def in_doubt(
+    engine: Engine, tenant: TenantId | None = None, number: int | None = None
+) -> list[Doubt]:
     """List what is in doubt, of one tenant or of all, the longest first; ``MOST_LISTED`` at most.
 
+    With a ``number``, the operation that bears it, however many others are in doubt for longer.
     What was opened and is past the time at which it could be concluded is in doubt as well: no
     executor has looked.
     """
     async with engine.database.transaction() as conn:
-        rows = await card_records.in_doubt(conn, tenant, MOST_LISTED)
+        rows = await card_records.in_doubt(conn, tenant, number, MOST_LISTED)
     return [await _read(engine, row) for row in rows]
 
 

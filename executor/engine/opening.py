@@ -38,13 +38,17 @@ from executor.engine.outside_target import learnt_stamp
 from executor.engine.providers import Providers
 from executor.engine.recovery_plan import repeat_objection
 from executor.engine.revalidation import Check, CheckName
-from executor.engine.sighting import Sight
+from executor.engine.sighting import TOO_SLOW, Sight
 from executor.store import effects, operations
 from executor.store.operations import OperationKey, OperationRow
 from executor.store.wakeups import Kind
 
 LONGEST_DESK_WAIT = timedelta(minutes=5)
 """The longest wait between two looks at a ticket whose desk does not tell."""
+
+
+LONGEST_IDENTITY_WAIT = timedelta(seconds=15)
+"""The longest wait between two tries while people are looked at; a look is good for a minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +148,9 @@ def _decide(engine: Engine, providers: Providers, ready: Ready, plan: Plan) -> O
         return NotOpened()
     refused = _objection(engine, providers, row, part, plan, first=first)
     if refused is not None and refused.reason is Reason.IDENTITY_UNKNOWN:
-        plan.looks += [(row.tenant_id, who) for who in revalidation.whom_to_look_at(refused)]
-        return PutOff()
+        not_told = _not_looked_at(engine, row, refused, plan, first=first)
+        if isinstance(not_told, PutOff):
+            return not_told
     if refused is None and row.desk != BUILTIN_DESK:
         put_off = _unseen(engine, row, ready.sight, plan, first=first)
         if isinstance(put_off, PutOff):
@@ -197,25 +202,45 @@ def _objection(
     return refused
 
 
+def _not_looked_at(
+    engine: Engine, row: OperationRow, refused: Refused, plan: Plan, *, first: bool
+) -> PutOff | Refused:
+    """Wait until Slack has told who people are; a later opening waits no longer than for a desk.
+
+    It counts from when somebody first asked for that look, or from what was done last.
+    """
+    world, who = plan.world, revalidation.whom_to_look_at(refused)
+    now = world.chain.now
+    found = [world.people.get((row.tenant_id, person)) for person in who]
+    asked = [person.wanted_at for person in found if person and person.wanted_at]
+    done = [t.reported_at for t in world.tries[row.key] if t.reported_at]
+    since = max([min(asked, default=now), *done])
+    if not first and now >= since + world.consents[row.key].use_within:
+        return refused
+    plan.looks += [(row.tenant_id, person) for person in who]
+    shortest = timedelta(seconds=engine.durations.identity_retry_seconds)
+    return PutOff(max(shortest, min(now - since, LONGEST_IDENTITY_WAIT)))
+
+
 def _unseen(
     engine: Engine, row: OperationRow, sight: Sight | None, plan: Plan, *, first: bool
 ) -> PutOff | Refused | None:
     """Put off what cannot be decided because the ticket was not seen; ``None``: it was.
 
     The first opening waits until its time to use is over, which ends it; a later one for as long,
-    counted from the first.
+    counted from when the desk fell silent: its turn may come days after the first.
     """
     now = plan.world.chain.now
     if sight is not None and sight.is_usable(now):
         return None
-    if sight is None or sight.problem is None:
-        # It took too long to come here. The next look is as good as any.
+    if sight is None:
         return PutOff(timedelta(seconds=engine.durations.retry_seconds))
-    consent = plan.world.consents[row.key]
-    if not first and row.opened_at is not None and now >= row.opened_at + consent.use_within:
-        return Refused(Reason.DESK_UNAVAILABLE, {"problem": sight.problem})
+    # A look that was too old when it came here tells as little as none.
+    problem = sight.problem or TOO_SLOW
     since = row.desk_silent_since or now
-    plan.wait_for_desk(row, since, sight.problem)
+    if not first and now >= since + plan.world.consents[row.key].use_within:
+        return Refused(Reason.DESK_UNAVAILABLE, {"problem": problem})
+    plan.wait_for_desk(row, since, problem)
     # As long again as it has been waited for already: the waits double by themselves.
     wait = max(timedelta(seconds=engine.durations.retry_seconds), now - since)
     return PutOff(max(min(wait, LONGEST_DESK_WAIT), sight.retry_after or timedelta(0)))
@@ -265,7 +290,7 @@ def _keep_learnt_stamp(row: OperationRow, sight: Sight | None, plan: Plan) -> No
     stamp = learnt_stamp(sight, plan.world.parts[row.key])
     if stamp is not None:
         plan.closed_stamps.append((row.key, stamp))
-        plan.closes.append(((row.tenant_id, row.desk, row.ticket_id), stamp))
+        plan.keep_close(row, stamp)
 
 
 def _open_first(

@@ -15,6 +15,7 @@ from executor.domain.approval import Approval, Vote
 from executor.domain.closing import REOPENING_NOTE
 from executor.domain.effect import Attempt, AttemptStatus, EffectKind, EffectStatus
 from executor.domain.ids import AttemptId, PrincipalId, TenantId
+from executor.domain.intent import episode_of
 from executor.domain.journal import JournalEntry
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
@@ -52,7 +53,7 @@ class Plan:
     world: World
     closings: list[desk.Closing] = field(default_factory=list)
     reopenings: list[desk.Reopening] = field(default_factory=list)
-    closes: list[tuple[episodes.TicketKey, DeskVersion]] = field(default_factory=list)
+    closes: list[episodes.Close] = field(default_factory=list)
     closed_stamps: list[tuple[OperationKey, Stamp]] = field(default_factory=list)
     effect_moves: list[effects.EffectMove] = field(default_factory=list)
     attempts: list[effects.NewAttempt] = field(default_factory=list)
@@ -92,6 +93,11 @@ class Plan:
                 )
             )
 
+    def keep_close(self, row: OperationRow, version: DeskVersion) -> None:
+        """Keep what our close of a ticket has produced, in its episode."""
+        ticket = (row.tenant_id, row.desk, row.ticket_id)
+        self.closes.append(episodes.Close(ticket, episode_of(row.intent_key), version))
+
     def apply_part(
         self, row: OperationRow, part: effects.EffectRow, consent: Approval
     ) -> int | None:
@@ -101,7 +107,7 @@ class Plan:
             case EffectKind.TICKET_CLOSE:
                 self.closings.append(_closing(row, consent))
                 closed = row.ticket_version + 1
-                self.closes.append(((row.tenant_id, row.desk, row.ticket_id), closed))
+                self.keep_close(row, closed)
             case EffectKind.TICKET_REOPEN:
                 self.reopenings.append(_reopening(row, consent))
             case EffectKind.TICKET_NOTE | EffectKind.EMAIL_SEND:

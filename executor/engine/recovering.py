@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from executor.domain import operation, recovery
-from executor.domain.effect import AttemptStatus
+from executor.domain.effect import AT_A_DESK, AttemptStatus, EffectKind
 from executor.domain.errors import ExecutorError
 from executor.domain.journal import JournalEntry
 from executor.domain.operation import OperationStatus
@@ -38,6 +38,7 @@ from executor.store.wakeups import Kind
 _log = logging.getLogger(__name__)
 
 AT_ONCE = 20
+_EVERY_KIND = frozenset(EffectKind)
 
 
 @dataclass(slots=True)
@@ -52,10 +53,21 @@ class _Step:
 
 
 async def recover_until_cancelled(engine: Engine, providers: Providers) -> None:
-    """Recover every ``sweep_seconds``; searches make this slow, so it is no part of the sweep."""
+    """Recover every ``sweep_seconds``; searches make this slow, so it is no part of the sweep.
+
+    Tickets and mails each have their own turn: a desk that hangs holds up no mail.
+    """
+    async with asyncio.TaskGroup() as turns:
+        for kinds in (AT_A_DESK, _EVERY_KIND - AT_A_DESK):
+            turns.create_task(_recover_until_cancelled(engine, providers, kinds), name="recovery")
+
+
+async def _recover_until_cancelled(
+    engine: Engine, providers: Providers, kinds: Collection[EffectKind]
+) -> None:
     while True:
         try:
-            await recover_due(engine, providers)
+            await recover_due(engine, providers, kinds)
         except ExecutorError as error:
             _log.warning("a recovery was left for the next look: %s", error)
         except Exception:
@@ -63,13 +75,15 @@ async def recover_until_cancelled(engine: Engine, providers: Providers) -> None:
         await asyncio.sleep(engine.durations.sweep_seconds)
 
 
-async def recover_due(engine: Engine, providers: Providers) -> int:
-    """Take the next step for every unknown effect that is due; return how many were.
+async def recover_due(
+    engine: Engine, providers: Providers, kinds: Collection[EffectKind] = _EVERY_KIND
+) -> int:
+    """Take the next step for every unknown effect of these kinds that is due; return how many were.
 
     Opens its own transactions. Raises ``CommitUnknown``: nothing was done that was not recorded.
     """
     async with engine.database.transaction() as conn:
-        due = await effects.to_recover(conn, AT_ONCE)
+        due = await effects.to_recover(conn, kinds, AT_ONCE)
     if not due:
         return 0
     searches: list[Search] = []

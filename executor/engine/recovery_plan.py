@@ -20,11 +20,14 @@ from executor.domain.recovery import (
     Settled,
     Wait,
     recover,
+    without_reading,
 )
 from executor.domain.transition import Reason, Refused
 from executor.engine.engine import Engine
 from executor.engine.providers import Account, Providers
 from executor.store import effects
+
+_SEEN_OTHERWISE = frozenset({Reason.VERSION_CHANGED, Reason.TICKET_UNKNOWN})
 
 
 def declared(engine: Engine, account: Account) -> Declared:
@@ -100,5 +103,9 @@ def repeat_objection(
     )
     if isinstance(decision, SendAgain):
         return refused, []
+    asked = plans(tries, decision, now)
+    if refused is not None and refused.reason in _SEEN_OTHERWISE:
+        # Or the next step would be to send again, which is refused again, without an end.
+        asked = [replace(plan, evidence=without_reading(plan.evidence)) for plan in asked]
     told = Refused(Reason.OUTCOME_LOST) if refused is None or waits else refused
-    return told, plans(tries, decision, now)
+    return told, asked

@@ -26,6 +26,7 @@ from executor.domain.effect import (
 )
 from executor.domain.finding import Finding
 from executor.domain.ids import AttemptId
+from executor.domain.intent import episode_of
 from executor.domain.journal import Chain
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject, JsonValue
@@ -201,7 +202,8 @@ async def _keep_close(
     closed = stamp or row.ticket_stamp
     if closed is not None:
         ticket = (row.tenant_id, row.desk, row.ticket_id)
-        await episodes.record_closes(conn, [(ticket, closed)])
+        close = episodes.Close(ticket, episode_of(row.intent_key), closed)
+        await episodes.record_closes(conn, [close])
     if stamp is None:
         return row
     await operations.record_closed(conn, [(row.key, stamp)])

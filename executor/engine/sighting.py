@@ -33,6 +33,9 @@ _log = logging.getLogger(__name__)
 OLDEST = timedelta(seconds=10)
 """How old a sight may be when something is decided on it."""
 
+TOO_SLOW = "its answers take too long"
+"""What is said of a desk whose ticket was seen too long ago when it was decided on."""
+
 READINGS_AT_ONCE = 4
 
 
@@ -66,7 +69,8 @@ async def see(
 ) -> Sight:
     """Read one ticket now, and what became of ``own``, our own earlier change of it.
 
-    Opens a transaction of its own for the time. A desk that does not tell is a sight as well.
+    Opens a transaction of its own for the time. A desk that does not tell is a sight as well, and
+    so is an answer that cannot be read: one ticket must not stop those that are looked at with it.
     """
     async with engine.database.transaction() as conn:
         at = await clock.now(conn)
@@ -78,6 +82,11 @@ async def see(
         return Sight(at, problem=error.problem, retry_after=error.retry_after)
     except TimeoutError:
         return Sight(at, problem=f"no answer within {OLDEST.total_seconds():g} s")
+    except Exception:
+        _log.exception("ticket %s at %s could not be read", ticket_id, desk.name)
+        return Sight(at, problem="its answer could not be read")
+    if observation is not None and observation.ticket.id != ticket_id:
+        return Sight(at, problem="it answered about another ticket")
     if found is not None and found.evidence.get("finding") == Finding.UNREAD:
         problem = str(found.evidence.get("problem", "its answer could not be read"))
         return Sight(at, problem=problem, retry_after=found.retry_after)

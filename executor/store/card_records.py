@@ -39,9 +39,15 @@ async def words(
     ).all()
 
 
-async def in_doubt(conn: AsyncConnection, tenant: TenantId | None, most: int) -> Sequence[AnyRow]:
-    """Read what nobody knows of, of one tenant or of all, the longest first; takes no lock."""
-    return (await run(conn, "operations_in_doubt", tenant=tenant, most=most)).all()
+async def in_doubt(
+    conn: AsyncConnection, tenant: TenantId | None, number: int | None, most: int
+) -> Sequence[AnyRow]:
+    """Read what nobody knows of, of one tenant or of all, the longest first; takes no lock.
+
+    With a ``number``, only the operation that bears it.
+    """
+    found = await run(conn, "operations_in_doubt", tenant=tenant, number=number, most=most)
+    return found.all()
 
 
 async def count_in_doubt(conn: AsyncConnection) -> int:

@@ -279,9 +279,12 @@ async def to_conclude(conn: AsyncConnection, most: int) -> list[AttemptRow]:
     return [_attempt(row) for row in await run(conn, "attempts_to_conclude", most=most)]
 
 
-async def to_recover(conn: AsyncConnection, most: int) -> list[AttemptRow]:
-    """Find unknown tries for which something is due; takes no lock."""
-    return [_attempt(row) for row in await run(conn, "attempts_to_recover", most=most)]
+async def to_recover(
+    conn: AsyncConnection, kinds: Iterable[EffectKind], most: int
+) -> list[AttemptRow]:
+    """Find unknown tries at effects of these kinds for which something is due; takes no lock."""
+    named = sorted(kind.value for kind in kinds)
+    return [_attempt(row) for row in await run(conn, "attempts_to_recover", kinds=named, most=most)]
 
 
 async def plan_recoveries(conn: AsyncConnection, plans: Sequence[RecoveryPlan]) -> None:

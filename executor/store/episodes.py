@@ -30,6 +30,15 @@ class Episode:
 TicketKey = tuple[TenantId, str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Close:
+    """A close of ours, in the episode that its intent names, and the version that it produced."""
+
+    ticket: TicketKey
+    episode: int
+    version: DeskVersion
+
+
 def outside(names: Iterable[OperationNames]) -> set[TicketKey]:
     """Pick the tickets of outside desks, whose count stands for the ticket's own lock."""
     return {(n.tenant_id, n.desk, n.ticket_id) for n in names if n.desk != BUILTIN_DESK}
@@ -69,21 +78,23 @@ async def begin(conn: AsyncConnection, ticket: TicketKey, episode: int) -> None:
         raise LostRace("begin_episode", 1)
 
 
-async def record_closes(
-    conn: AsyncConnection, closes: Sequence[tuple[TicketKey, DeskVersion]]
-) -> None:
-    """Keep the versions that our own closes produced; the counts are locked, or their tickets."""
+async def record_closes(conn: AsyncConnection, closes: Sequence[Close]) -> None:
+    """Keep the versions that our own closes produced; the counts are locked, or their tickets.
+
+    Proof of a close that comes after its episode is over changes nothing.
+    """
     if not closes:
         return
     await run(
         conn,
         "record_closes",
-        tenants=[ticket[0] for ticket, _ in closes],
-        desks=[ticket[1] for ticket, _ in closes],
-        ticket_ids=[ticket[2] for ticket, _ in closes],
-        versions=[version if isinstance(version, int) else None for _, version in closes],
+        tenants=[close.ticket[0] for close in closes],
+        desks=[close.ticket[1] for close in closes],
+        ticket_ids=[close.ticket[2] for close in closes],
+        episodes=[close.episode for close in closes],
+        versions=[c.version if isinstance(c.version, int) else None for c in closes],
         stamps=[
-            json.dumps(version.as_json()) if isinstance(version, Stamp) else None
-            for _, version in closes
+            json.dumps(c.version.as_json()) if isinstance(c.version, Stamp) else None
+            for c in closes
         ],
     )

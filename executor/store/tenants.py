@@ -104,6 +104,7 @@ async def read_identities(
             is_guest=row.facts["is_guest"],
             is_stranger=row.facts["is_stranger"],
             observed_at=row.observed_at,
+            wanted_at=row.wanted_at,
         )
         for row in rows
     }

@@ -269,3 +269,15 @@ async def test_cancellation_passes_and_closes_the_connection() -> None:
             await task
         async with asyncio.timeout(5):
             await ended.wait()
+
+
+async def test_an_answer_that_repeats_our_secrets_is_read_without_them() -> None:
+    token, credentials = "gh_0123456789", "YWdlbnQ/dG9rZW4="
+    said = b'{"message": "bad: gh_0123456789, YWdlbnQ/dG9rZW4=, YWdlbnQ\\/dG9rZW4=, pat, x"}'
+    answer = b"HTTP/1.1 422 No\r\ncontent-length: %d\r\n\r\n%s" % (len(said), said)
+    async with server(answering(answer)) as port:
+        endpoint = parse_endpoint(f"http://127.0.0.1:{port}", setting="URL")
+        exchanges = Exchanges(endpoint, 10.0, secrets=(token, credentials, "x"))
+        ending = await exchanges.post("/x", {"authorization": token}, b"{}")
+    assert isinstance(ending, Answered)
+    assert ending.body == b'{"message": "bad: ***, ***, ***, pat, x"}'

@@ -193,3 +193,29 @@ async def test_a_tenant_is_named_by_the_policy_file_or_has_to_be(of_two_tenants:
     assert f"--tenant; there are: T0OTHER, {TEAM}" in unnamed.stderr
     wrong = await of_two_tenants.run("doubt", "--tenant", "T0NOBODY")
     assert (wrong.exit_code, "no tenant 'T0NOBODY'" in wrong.stderr) == (78, True)
+
+
+async def test_the_newest_is_found_by_its_number_however_long_the_list_is(
+    operator: Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("executor.engine.doubt.MOST_LISTED", 1)
+    await operator.in_doubt("4102")
+    newest = await operator.in_doubt("4101")
+    shown = await operator.run("doubt", "show", "op_2")
+    assert (shown.exit_code, "op_2 of run_2" in shown.stdout) == (0, True)
+    by = ("--by", "Olga", "--note", "Asked the host.")
+    result = await operator.run("doubt", "settle", "op_2", "--word", "sent", *by)
+    assert result.exit_code == 0, result.output
+    assert await operator.office.status(newest) == "succeeded"
+
+
+async def test_a_name_or_note_of_any_octets_is_recorded_as_far_as_it_is_text(
+    operator: Operator,
+) -> None:
+    operation = await operator.in_doubt()
+    by = ("--by", "Ol\udcffga\u202e", "--note", "\udcff")
+    result = await operator.run("doubt", "settle", "op_1", "--word", "sent", *by)
+    assert result.exit_code == 0, result.output
+    assert await operator.office.status(operation) == "succeeded"
+    told = (await operator.run("explain", "op_1")).stdout
+    assert "\u202e" not in told

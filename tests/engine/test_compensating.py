@@ -281,6 +281,15 @@ async def test_proof_after_the_reopening_is_kept_and_an_operator_hears_of_it(
     assert "email.send was done after all" in caplog.text
 
 
+async def test_proof_that_the_email_was_sent_makes_what_was_left_so_whole(office: Office) -> None:
+    await activate_policy(office.engine, _rules("leave"))
+    closing, attempt = await _partial(office)
+    await _compensate(office)
+    assert await office.status(closing) == "left"
+    await _late_proof(office, closing, attempt)
+    assert await office.status(closing) == "succeeded"
+
+
 async def test_what_is_asked_about_cannot_be_sent_again(office: Office) -> None:
     closing, attempt = await _partial(office)
     await _compensate(office)

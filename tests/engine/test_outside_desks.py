@@ -8,19 +8,24 @@ from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import text
 
 from bot.sandbox.desk_faults import READ, DeskFault
+from bot.sandbox.provider_faults import Fault, PlannedFault
 from executor.adapters.tickets.zendesk import Zendesk
 from executor.domain.effect import Outcome, OutcomeKind
 from executor.domain.ids import AttemptId, OperationId, operator_principal
+from executor.domain.payloads import JsonObject
 from executor.domain.recovery import MOST_SENDINGS, Why
+from executor.domain.stamp import Stamp
 from executor.engine.card_record import OperationRecord
 from executor.engine.converging import Accepted, Answered
-from executor.engine.desk_port import Observation
+from executor.engine.desk_port import Observation, OutgoingChange
+from executor.engine.doubt import in_doubt
 from executor.engine.driver import Crew
 from executor.engine.failpoint import CALL, Commit, Side, point
 from executor.engine.records import read_operation
-from executor.engine.recovering import recover_due
+from executor.engine.recovering import recover_due, recover_until_cancelled
 from executor.engine.report import Report, report
 from executor.engine.settling import settle
 from executor.engine.setup import activate_policy
@@ -29,7 +34,9 @@ from executor.engine.worker import Worker, WorkerTerms
 from executor.store.database import Database
 from executor.store.wakeups import listening
 from tests.support.failpoints import Crashed, Trap
+from tests.support.fake_mail import unknown
 from tests.support.fake_model import FakeModel, calls, says
+from tests.support.mail_doubles import resend
 from tests.support.office import RENE, TENANT, Office, closing, policy
 from tests.support.outside import PAT, TICKET, Outside, allowing, at_github, at_zendesk, kinds
 from tests.support.waiting import until_true
@@ -328,6 +335,90 @@ async def test_a_desk_that_goes_away_after_the_close_ends_in_the_truth_about_bot
     assert steps < 30
 
 
+async def test_a_desk_that_stays_too_slow_after_the_close_ends_in_the_truth_as_well(
+    office: Office,
+) -> None:
+    async with at_zendesk(office, kind=_Slow) as outside:
+        operation, desk = await outside.approved(), outside.desk
+        await outside.until_closed(operation)
+        assert isinstance(desk, _Slow)
+        desk.outside, desk.slow = outside, 1_000
+        await outside.finish()
+        assert await office.status(operation) == "partial"
+        assert await office.reason(operation) == "desk_unavailable"
+        assert outside.mail.accepted == 0
+
+
+async def test_a_desk_that_is_away_for_a_moment_is_waited_for_however_late_the_turn_comes(
+    github: Outside,
+) -> None:
+    operation, attempt = await _doubtful(github)
+    await github.doubt.pass_time(2 * 86_400)
+    await _say(github, operation, attempt, Said.SEND_AGAIN)
+    _away(github, 1)
+    await github.finish()
+    assert await github.office.status(operation) == "succeeded"
+    assert (github.there.closes, github.mail.accepted) == (1, 1)
+
+
+async def test_people_who_cannot_be_looked_at_are_waited_for_seldom_and_not_for_ever(
+    zendesk: Outside,
+) -> None:
+    office = zendesk.office
+    minutes = {"approval": {"use_within_seconds": 600}}
+    await activate_policy(office.engine, policy(**minutes))
+    operation = await zendesk.approved()
+    await zendesk.until_closed(operation)
+    await office.later_unseen(seconds=61)
+    read, looks = zendesk.there.faults.counts[READ], 0
+    while await office.status(operation) == "executing":
+        looks += 1
+        for claimed in await office.claim_operations():
+            await zendesk.doubt.execute(claimed)
+        # Slack tells nobody anything.
+        await office.later_unseen(seconds=max(await zendesk.doubt.next_due() or 0, 0.01))
+        assert looks < 100
+    assert await office.status(operation) == "partial"
+    assert await office.reason(operation) == "identity_unknown"
+    # Ten minutes of that, and not each second of them; one look takes two readings.
+    assert zendesk.there.faults.counts[READ] - read < 2 * 60
+    assert zendesk.mail.accepted == 0
+
+
+class _Odd(Zendesk):
+    """A desk whose answers, when told so, are about another ticket or cannot be understood."""
+
+    odd = ""
+
+    async def read(self, ticket_id: str) -> Observation | None:
+        seen = await super().read(ticket_id)
+        if self.odd == "unreadable":
+            raise RuntimeError("nobody has thought of this")
+        if self.odd == "about another" and seen is not None:
+            return replace(seen, ticket=replace(seen.ticket, id="4999"))
+        return seen
+
+
+@pytest.mark.parametrize("odd", ["unreadable", "about another"])
+async def test_an_answer_that_nobody_can_use_is_no_answer(office: Office, odd: str) -> None:
+    async with at_zendesk(office, kind=_Odd) as outside:
+        version, desk = await outside.version(), outside.desk
+        assert isinstance(desk, _Odd)
+        desk.odd = odd
+        [answer] = await outside.ask(version)
+        assert isinstance(answer, Answered)
+        assert answer.result["error"] == "desk_unavailable"
+
+        desk.odd = ""
+        operation = await outside.approved()
+        await outside.until_closed(operation)
+        desk.odd = odd
+        # It does not go on for ever: it ends as with a desk that is away.
+        await outside.finish()
+        assert await office.reason(operation) == "desk_unavailable"
+        assert outside.mail.accepted == 0
+
+
 # --- Answers are lost -----------------------------------------------------------------------------
 
 LOST_AFTER = [DeskFault.RESET_AFTER, DeskFault.ERROR_AFTER, DeskFault.CUT_BODY]
@@ -418,6 +509,76 @@ async def _until_tried(outside: Outside, kind: str, fault: DeskFault) -> None:
         await outside.doubt.execute(claimed)
 
 
+class _Hanging(Zendesk):
+    """A desk that, while it is told to, does not answer who reads a change back."""
+
+    silent: asyncio.Event | None = None
+    asked: asyncio.Event
+
+    async def read_back(self, change: OutgoingChange) -> Outcome:
+        if self.silent is not None:
+            self.asked.set()
+            await self.silent.wait()
+        return await super().read_back(change)
+
+
+async def test_a_desk_that_hangs_holds_up_no_mail(office: Office) -> None:
+    async with resend(office) as (provider, mails):
+        mail = await mails.claimed("4102")
+        provider.fail(PlannedFault(Fault.DROP), call=1)
+        await mails.execute(mail)
+        async with at_zendesk(office, kind=_Hanging) as outside:
+            mails.use(mails.mail)
+            await outside.approved()
+            await _until_tried(outside, "ticket.close", DeskFault.RESET_BEFORE)
+            desk = outside.desk
+            assert isinstance(desk, _Hanging)
+            desk.silent, desk.asked = asyncio.Event(), asyncio.Event()
+            async with office.database.transaction() as conn:
+                await conn.execute(
+                    text(
+                        "UPDATE attempts SET recover_at = signoff_clock() + interval '10 seconds' "
+                        "WHERE capability = 'keyed'"
+                    )
+                )
+            often = replace(office.engine.durations, sweep_seconds=0.05)
+            engine = replace(office.engine, durations=often)
+            recovering = asyncio.create_task(recover_until_cancelled(engine, office.providers))
+            await desk.asked.wait()
+            await office.later(seconds=11)
+            await until_true(
+                office.database,
+                "SELECT status = 'executing' FROM operations WHERE id = :o",
+                o=mail.claim.key[1],
+            )
+            recovering.cancel()
+            await asyncio.wait([recovering])
+
+
+async def test_proof_of_an_earlier_close_does_not_count_the_ticket_as_come_back_again(
+    zendesk: Outside,
+) -> None:
+    office, early = zendesk.office, await zendesk.version()
+    first = await zendesk.approved()
+    await _until_tried(zendesk, "ticket.close", DeskFault.RESET_BEFORE)
+    await office.cancel(await office.run_of(first))
+    await zendesk.finish()
+    [(attempt,)] = await office.rows("SELECT id FROM attempts")
+    await _say(zendesk, first, attempt, Said.NOT_SENT)
+    await zendesk.approved()
+    await zendesk.finish()
+    await zendesk.doubt.pass_time(60)
+    zendesk.there.customer_reopens()
+    third = await zendesk.proposed()
+    # A receipt of the very first attempt, which says when that had closed the ticket.
+    assert isinstance(early, Stamp)
+    evidence: JsonObject = {"status": 200, "stamp": early.as_json()}
+    outcome = Outcome(OutcomeKind.APPLIED, evidence)
+    await report(office.engine, [Report((TENANT, first), attempt, outcome, "w1")])
+    [again] = await zendesk.ask(await zendesk.version())
+    assert again == Accepted(third, linked=True)
+
+
 # --- People ---------------------------------------------------------------------------------------
 
 
@@ -492,6 +653,22 @@ async def test_a_person_who_says_that_it_was_not_closed_ends_it_without_a_mail(
     await report(github.office.engine, [Report((TENANT, operation), attempt, outcome, "w1")])
     assert await github.office.status(operation) == "left"
     assert github.mail.accepted == 0
+
+
+async def test_an_operator_settles_the_part_in_doubt_past_tries_at_an_earlier_one(
+    zendesk: Outside,
+) -> None:
+    operation = await zendesk.approved()
+    for number in (1, 2):
+        zendesk.there.faults.add(DeskFault.RESET_BEFORE, number)
+    zendesk.mail.outcomes.append(unknown())
+    await zendesk.finish()
+    # Two tries at the close stay unknown for ever, and the third was applied; now it is the mail.
+    tries = await zendesk.office.rows("SELECT status FROM attempts ORDER BY opened_at")
+    assert [status for (status,) in tries] == ["unknown", "unknown", "applied", "unknown"]
+    [doubt] = await in_doubt(zendesk.office.engine)
+    await _say(zendesk, operation, doubt.attempt_id, Said.SENT)
+    assert await zendesk.office.status(operation) == "succeeded"
 
 
 async def test_a_close_is_sent_again_at_a_persons_word(github: Outside) -> None:

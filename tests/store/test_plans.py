@@ -79,7 +79,10 @@ PLANS: dict[str, tuple[dict[str, object], set[str]]] = {
     "due_runs": ({"most": 10}, {"runs_that_are_due"}),
     "due_operations": ({"most": 10}, {"operations_that_are_due"}),
     "attempts_to_conclude": ({"most": 10}, {"attempts_to_conclude"}),
-    "attempts_to_recover": ({"most": 10}, {"attempts_to_recover"}),
+    "attempts_to_recover": (
+        {"most": 10, "kinds": ["email.send"]},
+        {"attempts_to_recover", "effects_pkey"},
+    ),
     "closings_to_compensate": ({"most": 10}, {"closings_to_compensate"}),
     "reopenings_of": (
         {"tenants": ["T1"], "ids": [NIL]},

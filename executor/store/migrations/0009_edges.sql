@@ -40,6 +40,7 @@ INSERT INTO edges (machine, source, target) VALUES
     ('operation', 'executing', 'unknown'),
     ('operation', 'failed', 'left'),
     ('operation', 'failed', 'succeeded'),
+    ('operation', 'left', 'succeeded'),
     ('operation', 'partial', 'compensated'),
     ('operation', 'partial', 'executing'),
     ('operation', 'partial', 'left'),

@@ -34,7 +34,8 @@ ORDER BY position;
 
 -- name: operations_in_doubt
 -- Find operations of which nobody knows whether they were done, of one tenant or of all where that
--- is NULL, the longest first; an open attempt counts from when it could have been concluded.
+-- is NULL, the longest first, or the one of that number. An open attempt counts from when it could
+-- have been concluded; tries at a part that is known by now, which stay unknown, count for nothing.
 SELECT d.*
 FROM (
     SELECT o.tenant_id, o.id, o.number,
@@ -43,11 +44,14 @@ FROM (
            (array_agg(a.id ORDER BY a.number DESC))[1] AS attempt_id,
            signoff_clock() AS now
     FROM operations o
-    JOIN attempts a ON a.tenant_id = o.tenant_id AND a.operation_id = o.id
+    JOIN effects e ON e.tenant_id = o.tenant_id AND e.operation_id = o.id
+        AND e.status IN ('unknown', 'dispatched')
+    JOIN attempts a ON a.tenant_id = e.tenant_id AND a.effect_id = e.id
         AND ((o.status = 'unknown' AND a.status = 'unknown')
              OR (o.status = 'executing' AND a.status = 'dispatched'
                  AND a.conclude_at < signoff_clock()))
     WHERE o.status IN ('unknown', 'executing')
+      AND (CAST(:number AS bigint) IS NULL OR o.number = CAST(:number AS bigint))
       AND (CAST(:tenant AS text) IS NULL OR o.tenant_id = CAST(:tenant AS text))
     GROUP BY o.tenant_id, o.id, o.number
 ) AS d

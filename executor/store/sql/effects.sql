@@ -124,13 +124,14 @@ WHERE status = 'dispatched' AND conclude_at <= (SELECT signoff_clock())
 ORDER BY conclude_at LIMIT :most;
 
 -- name: attempts_to_recover
--- Find unknown tries for which a machine is to do something now.
-SELECT tenant_id, id, operation_id, effect_id, number, status, capability, provider, opened_at,
-       deadline_at, conclude_at, seq, epoch, reported_at, evidence, key_window_seconds,
-       lookup_lag_seconds, lookups, recover_at
-FROM attempts
-WHERE recover_at <= (SELECT signoff_clock())
-ORDER BY recover_at LIMIT :most;
+-- Find unknown tries at such effects for which a machine is to do something now.
+SELECT a.tenant_id, a.id, a.operation_id, a.effect_id, a.number, a.status, a.capability, a.provider,
+       a.opened_at, a.deadline_at, a.conclude_at, a.seq, a.epoch, a.reported_at, a.evidence,
+       a.key_window_seconds, a.lookup_lag_seconds, a.lookups, a.recover_at
+FROM attempts a
+JOIN effects e ON e.tenant_id = a.tenant_id AND e.id = a.effect_id
+WHERE a.recover_at <= (SELECT signoff_clock()) AND e.kind = ANY (CAST(:kinds AS text[]))
+ORDER BY a.recover_at LIMIT :most;
 
 -- name: plan_recoveries
 -- Record what comes next for tries that are unknown, and when; their operations are locked.

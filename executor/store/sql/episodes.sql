@@ -16,10 +16,11 @@ WHERE tenant_id = :tenant AND desk = :desk AND ticket_id = :ticket AND episode =
 RETURNING episode;
 
 -- name: record_closes
--- Keep the version that our own close produced.
+-- Keep the version that our own close produced; one of an earlier episode says nothing of this one.
 UPDATE ticket_episodes e
 SET closed_version = w.version, closed_stamp = CAST(w.stamp AS jsonb)
 FROM unnest(CAST(:tenants AS text[]), CAST(:desks AS text[]), CAST(:ticket_ids AS text[]),
-            CAST(:versions AS bigint[]), CAST(:stamps AS text[]))
-    AS w (tenant_id, desk, ticket_id, version, stamp)
-WHERE e.tenant_id = w.tenant_id AND e.desk = w.desk AND e.ticket_id = w.ticket_id;
+            CAST(:episodes AS integer[]), CAST(:versions AS bigint[]), CAST(:stamps AS text[]))
+    AS w (tenant_id, desk, ticket_id, episode, version, stamp)
+WHERE e.tenant_id = w.tenant_id AND e.desk = w.desk AND e.ticket_id = w.ticket_id
+  AND e.episode = w.episode;

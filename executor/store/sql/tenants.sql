@@ -46,8 +46,8 @@ SELECT tenant_id, principal FROM identity_observations
 WHERE wanted_at IS NOT NULL ORDER BY wanted_at LIMIT :most;
 
 -- name: read_identities
--- Read the newest observations of these people.
-SELECT tenant_id, principal, facts, observed_at
+-- Read the newest observations of these people, and since when somebody waits for a newer one.
+SELECT tenant_id, principal, facts, observed_at, wanted_at
 FROM identity_observations
 JOIN unnest(CAST(:tenants AS text[]), CAST(:principals AS text[])) AS w (tenant_id, principal)
     USING (tenant_id, principal)
