@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from bot.visible import CLOSING, OPENING, reveal
-from executor.domain.ids import PrincipalId, TenantId, slack_user
+from executor.domain.ids import PrincipalId, TenantId, is_policy, slack_user
 
 NOTHING = "–"
 """Stands where a field is empty."""
@@ -96,7 +96,12 @@ def one_line(text: str, limit: int) -> str:
 
 
 def person(principal: PrincipalId, tenant: TenantId) -> Piece:
-    """Name a principal: a member of the tenant's workspace by a mention, all others by their id."""
+    """Name a principal: a member of the tenant's workspace by a mention, all others by their id.
+
+    The policy, which is the executor's own word, is called just that.
+    """
+    if is_policy(principal):
+        return Words("the policy")
     user = slack_user(principal)
     if user is not None and user[0] == tenant and _USER_ID.fullmatch(user[1]):
         return Person(user[1])

@@ -13,7 +13,7 @@ from typing import assert_never
 
 from bot.effect_words import words_for
 from executor.domain.approval import Vote
-from executor.domain.ids import PrincipalId, operation_label, run_label, slack_user
+from executor.domain.ids import PrincipalId, is_policy, operation_label, run_label, slack_user
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
 from executor.domain.run import RunStatus
@@ -236,7 +236,7 @@ def mention(principal: PrincipalId) -> str:
     user = slack_user(principal)
     if user is not None and _USER_ID.fullmatch(user[1]):
         return f"<@{user[1]}>"
-    return escape_mrkdwn(principal)
+    return "the policy" if is_policy(principal) else escape_mrkdwn(principal)
 
 
 def escape_mrkdwn(text: str) -> str:
