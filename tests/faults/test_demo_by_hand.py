@@ -23,6 +23,8 @@ async def test_a_newcomer_closes_a_ticket_and_sees_a_moved_one_refused(folder: P
     ):
         await _ask_for(page, "/signoff run 4101")
         card = page.locator(".message", has_text="Close ticket 4101").first
+        # The card is drawn once more when its time to decide has begun; a newcomer reads it first.
+        await expect(card).to_contain_text("Decide by", timeout=A_WHILE)
         await _become(page, "Otto")
         await _approve_until(page, card, page.locator(".ephemeral"))
         await expect(page.locator(".mail-item")).to_have_count(0)

@@ -10,16 +10,25 @@ export function plain(object) {
   return object?.emoji ? withEmoji(object.text) : (object?.text ?? "");
 }
 
+/** Find the button as it is drawn now: its message may have been drawn anew meanwhile. */
+function asDrawnNow(button, row) {
+  if (button.isConnected) return button;
+  const place = document.querySelector(`[data-row="${CSS.escape(row ?? "")}"]`);
+  return place?.querySelector(`[data-action="${CSS.escape(button.dataset.action)}"]`) ?? button;
+}
+
 async function press(button, element, block, act, names, option) {
+  const row = button.closest("[data-row]")?.dataset.row;
   if (element.confirm && !(await confirmed(element.confirm, names))) return;
   button.setAttribute("aria-busy", "true");
   button.disabled = true;
   const well = await act({ action_id: element.action_id, block_id: block.block_id, option });
   button.removeAttribute("aria-busy");
   button.disabled = false;
-  button.parentElement?.querySelector(".failed")?.remove();
+  const shown = asDrawnNow(button, row);
+  shown.parentElement?.querySelector(".failed")?.remove();
   if (!well)
-    button.after(
+    shown.after(
       el("span", { class: "failed", title: "The bot did not take this click" }, icon("warning")),
     );
 }
