@@ -10,10 +10,11 @@ import socket
 import sys
 from collections.abc import Mapping
 
+from executor.adapters.choice import ChoiceInvalid
 from executor.adapters.host_clock import SystemClock, mint_id
-from executor.adapters.mail.provider_choice import MailChoiceInvalid, mail_from
+from executor.adapters.mail.provider_choice import mail_from
 from executor.adapters.models.scripted import ScriptedModel
-from executor.adapters.tickets.desk_choice import DeskChoiceInvalid, desk_from
+from executor.adapters.tickets.desk_choice import desk_from
 from executor.config import (
     ExecutorSettings,
     PolicyInvalid,
@@ -138,11 +139,11 @@ def _crew(environ: Mapping[str, str]) -> Crew:
     problems: list[str] = []
     try:
         mail = mail_from(environ)
-    except MailChoiceInvalid as error:
+    except ChoiceInvalid as error:
         problems += error.problems
     try:
         desk = desk_from(environ)
-    except DeskChoiceInvalid as error:
+    except ChoiceInvalid as error:
         problems += error.problems
     if problems:
         raise SettingsInvalid(problems)

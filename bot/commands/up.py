@@ -45,8 +45,9 @@ def _check(environ: dict[str, str]) -> None:
     Raises ``SettingsInvalid``, ``PolicyInvalid``, ``UnsupportedAddress``.
     """
     from bot.config import bot_settings
-    from executor.adapters.mail.provider_choice import MailChoiceInvalid, mail_from
-    from executor.adapters.tickets.desk_choice import DeskChoiceInvalid, desk_from
+    from executor.adapters.choice import ChoiceInvalid
+    from executor.adapters.mail.provider_choice import mail_from
+    from executor.adapters.tickets.desk_choice import desk_from
     from executor.config import SettingsInvalid, executor_settings, load_policy
     from executor.store.address import asyncpg_dsn
 
@@ -61,14 +62,11 @@ def _check(environ: dict[str, str]) -> None:
     except SettingsInvalid as error:
         # What both need is named once.
         problems += [problem for problem in error.problems if problem not in problems]
-    try:
-        mail_from(environ)
-    except MailChoiceInvalid as error:
-        problems += error.problems
-    try:
-        desk_from(environ)
-    except DeskChoiceInvalid as error:
-        problems += error.problems
+    for choose in (mail_from, desk_from):
+        try:
+            choose(environ)
+        except ChoiceInvalid as error:
+            problems += error.problems
     if problems:
         raise SettingsInvalid(problems)
     assert policy_path is not None

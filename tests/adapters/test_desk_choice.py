@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from executor.adapters.tickets.desk_choice import DeskChoiceInvalid, desk_from
+from executor.adapters.choice import ChoiceInvalid
+from executor.adapters.tickets.desk_choice import desk_from
 
 ZENDESK = {
     "ZENDESK_URL": "https://acme.zendesk.com",
@@ -86,7 +87,7 @@ def test_how_long_github_may_keep_a_change_from_us_can_be_set() -> None:
 def test_a_problem_names_the_setting_and_the_remedy_and_no_value(
     settings: dict[str, str], words: list[str]
 ) -> None:
-    with pytest.raises(DeskChoiceInvalid) as refused:
+    with pytest.raises(ChoiceInvalid) as refused:
         desk_from(settings)
     for word in words:
         assert word in str(refused.value)

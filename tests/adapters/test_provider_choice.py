@@ -4,8 +4,9 @@ from datetime import timedelta
 
 import pytest
 
+from executor.adapters.choice import ChoiceInvalid
 from executor.adapters.mail.postmark import PostmarkMail
-from executor.adapters.mail.provider_choice import MailChoiceInvalid, mail_from
+from executor.adapters.mail.provider_choice import mail_from
 from executor.adapters.mail.resend import ResendMail
 from executor.adapters.mail.smtp import SmtpMail
 
@@ -15,7 +16,7 @@ POSTMARK = {"POSTMARK_SERVER_TOKEN": "s3cr3t", "POSTMARK_API_URL": "http://127.0
 
 
 def problem_of(settings: dict[str, str]) -> str:
-    with pytest.raises(MailChoiceInvalid) as refused:
+    with pytest.raises(ChoiceInvalid) as refused:
         mail_from(settings)
     text = str(refused.value)
     assert refused.value.problems

@@ -6,11 +6,11 @@ names every setting that would end it. No message ever holds a setting's value.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
 from pydantic import SecretStr
 
+from executor.adapters.choice import ChoiceInvalid, built, given_in, seconds
 from executor.adapters.mail.postmark import (
     DEFAULT_STREAM,
     LOOKUP_LAG_SECONDS,
@@ -30,46 +30,32 @@ _NEEDED: Mapping[str, tuple[str, str]] = {
     "postmark": ("POSTMARK_SERVER_TOKEN", "a server's API token, from its API Tokens tab"),
 }
 _HTTP_LONGEST_REQUEST_SECONDS = 60.0
-_LONGEST_BOUND_SECONDS = 3_600.0
-
-
-class MailChoiceInvalid(ValueError):
-    """The settings do not say which provider to use, or not how; ``problems`` names all."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
 
 
 def mail_from(settings: Mapping[str, str]) -> MailPort:
     """Build the mail provider from settings as they stand in the environment.
 
     ``SIGNOFF_MAIL`` is ``smtp``, ``resend`` or ``postmark``; an empty setting counts as absent.
-    Raises ``MailChoiceInvalid``.
+    Raises ``ChoiceInvalid``.
     """
-    given = {name: value.strip() for name, value in settings.items() if value.strip()}
+    given = given_in(settings)
     chosen = _chosen(given)
     needed, _ = _NEEDED[chosen]
     if needed not in given:
-        raise MailChoiceInvalid([f"SIGNOFF_MAIL is {chosen}: {_remedy(chosen)}"])
+        raise ChoiceInvalid([f"SIGNOFF_MAIL is {chosen}: {_remedy(chosen)}"])
     builders: Mapping[str, Callable[[Mapping[str, str]], MailPort]] = {
         "smtp": _smtp,
         "resend": _resend,
         "postmark": _postmark,
     }
-    try:
-        return builders[chosen](given)
-    except MailChoiceInvalid:
-        raise
-    except ValueError as error:
-        raise MailChoiceInvalid([str(error)]) from None
+    return built(builders[chosen], given)
 
 
 def _chosen(given: Mapping[str, str]) -> str:
     named = given.get("SIGNOFF_MAIL", "").lower()
     if named:
         if named not in _NEEDED:
-            raise MailChoiceInvalid(["SIGNOFF_MAIL must be smtp, resend or postmark"])
+            raise ChoiceInvalid(["SIGNOFF_MAIL must be smtp, resend or postmark"])
         return named
     present = [kind for kind, (setting, _) in _NEEDED.items() if setting in given]
     if len(present) == 1:
@@ -77,8 +63,8 @@ def _chosen(given: Mapping[str, str]) -> str:
     if present:
         settings = " and ".join(_NEEDED[kind][0] for kind in present)
         choices = " or ".join(f"SIGNOFF_MAIL={kind}" for kind in present)
-        raise MailChoiceInvalid([f"{settings} are all set: choose with {choices}"])
-    raise MailChoiceInvalid(
+        raise ChoiceInvalid([f"{settings} are all set: choose with {choices}"])
+    raise ChoiceInvalid(
         ["no mail provider is set up; set one of these:", *(_remedy(kind) for kind in _NEEDED)]
     )
 
@@ -91,7 +77,7 @@ def _remedy(kind: str) -> str:
 def _smtp(given: Mapping[str, str]) -> MailPort:
     return SmtpMail(
         parse_smtp_url(given["SMTP_URL"]),
-        longest_request_seconds=_seconds(
+        longest_request_seconds=seconds(
             given, "SIGNOFF_SMTP_LONGEST_REQUEST_SECONDS", SMTP_LONGEST_REQUEST_SECONDS
         ),
     )
@@ -102,7 +88,7 @@ def _resend(given: Mapping[str, str]) -> MailPort:
         SecretStr(given["RESEND_API_KEY"]),
         api_url=given.get("RESEND_API_URL", RESEND_API_URL),
         account=given.get("SIGNOFF_MAIL_ACCOUNT"),
-        longest_request_seconds=_seconds(
+        longest_request_seconds=seconds(
             given, "SIGNOFF_MAIL_LONGEST_REQUEST_SECONDS", _HTTP_LONGEST_REQUEST_SECONDS
         ),
     )
@@ -114,20 +100,10 @@ def _postmark(given: Mapping[str, str]) -> MailPort:
         api_url=given.get("POSTMARK_API_URL", POSTMARK_API_URL),
         account=given.get("SIGNOFF_MAIL_ACCOUNT"),
         message_stream=given.get("POSTMARK_MESSAGE_STREAM", DEFAULT_STREAM),
-        lookup_lag_seconds=_seconds(
+        lookup_lag_seconds=seconds(
             given, "SIGNOFF_POSTMARK_LOOKUP_LAG_SECONDS", LOOKUP_LAG_SECONDS
         ),
-        longest_request_seconds=_seconds(
+        longest_request_seconds=seconds(
             given, "SIGNOFF_MAIL_LONGEST_REQUEST_SECONDS", _HTTP_LONGEST_REQUEST_SECONDS
         ),
     )
-
-
-def _seconds(given: Mapping[str, str], setting: str, default: float) -> float:
-    try:
-        seconds = float(given.get(setting, default))
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= _LONGEST_BOUND_SECONDS:
-        raise MailChoiceInvalid([f"{setting} must be more than 0 and at most 3600 seconds"])
-    return seconds

@@ -6,9 +6,9 @@ problem: they are secrets, or may hold one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 
+from executor.adapters.choice import ChoiceInvalid, built, given_in, seconds
 from executor.adapters.tickets.github_issues import (
     GITHUB_API_URL,
     LOOKUP_LAG_SECONDS,
@@ -50,62 +50,46 @@ _TELLING: Mapping[str, tuple[str, ...]] = {
     "github": ("GITHUB_REPOSITORY", "GITHUB_TOKEN"),
 }
 _ANSWERS = {"yes": True, "no": False}
-_LONGEST_BOUND_SECONDS = 3_600.0
-
-
-class DeskChoiceInvalid(ValueError):
-    """The settings do not say which desk to use, or not how; ``problems`` names all."""
-
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
 
 
 def desk_from(settings: Mapping[str, str]) -> TicketDesk | None:
     """Build the outside desk from settings as they stand in the environment; ``None``: built-in.
 
     ``SIGNOFF_DESK`` is ``builtin``, ``zendesk`` or ``github``; an empty setting counts as absent.
-    Raises ``DeskChoiceInvalid``.
+    Raises ``ChoiceInvalid``.
     """
-    given = {name: value.strip() for name, value in settings.items() if value.strip()}
+    given = given_in(settings)
     chosen = _chosen(given)
     if chosen == BUILTIN_DESK:
         return None
     missing = [f"set {n} to {what}" for n, what in _NEEDED[chosen].items() if n not in given]
     if missing:
-        raise DeskChoiceInvalid(
-            [f"the ticket desk is {chosen}, and something is missing", *missing]
-        )
+        raise ChoiceInvalid([f"the ticket desk is {chosen}, and something is missing", *missing])
     builders: Mapping[str, Callable[[Mapping[str, str]], TicketDesk]] = {
         "zendesk": _zendesk,
         "github": _github,
     }
-    try:
-        return builders[chosen](given)
-    except DeskChoiceInvalid:
-        raise
-    except ValueError as error:
-        raise DeskChoiceInvalid([str(error)]) from None
+    return built(builders[chosen], given)
 
 
 def _chosen(given: Mapping[str, str]) -> str:
     named = given.get("SIGNOFF_DESK", "").lower()
     if named:
         if named != BUILTIN_DESK and named not in _NEEDED:
-            raise DeskChoiceInvalid(["SIGNOFF_DESK must be builtin, zendesk or github"])
+            raise ChoiceInvalid(["SIGNOFF_DESK must be builtin, zendesk or github"])
         return named
     present = [kind for kind, names in _TELLING.items() if all(n in given for n in names)]
     if len(present) > 1:
         settings = " and ".join(_TELLING[kind][0] for kind in present)
         choices = " or ".join(f"SIGNOFF_DESK={kind}" for kind in (*present, BUILTIN_DESK))
-        raise DeskChoiceInvalid([f"{settings} are all set: choose with {choices}"])
+        raise ChoiceInvalid([f"{settings} are all set: choose with {choices}"])
     return present[0] if present else BUILTIN_DESK
 
 
 def _zendesk(given: Mapping[str, str]) -> TicketDesk:
     notifies = _ANSWERS.get(given[NOTIFIES].lower())
     if notifies is None:
-        raise DeskChoiceInvalid([f"{NOTIFIES} must be {_NEEDED['zendesk'][NOTIFIES]}"])
+        raise ChoiceInvalid([f"{NOTIFIES} must be {_NEEDED['zendesk'][NOTIFIES]}"])
     settings = ZendeskSettings(
         url=given["ZENDESK_URL"],
         email=given["ZENDESK_EMAIL"],
@@ -119,7 +103,7 @@ def _zendesk(given: Mapping[str, str]) -> TicketDesk:
 def _github(given: Mapping[str, str]) -> TicketDesk:
     owner, slash, name = given["GITHUB_REPOSITORY"].partition("/")
     if not slash:
-        raise DeskChoiceInvalid(["GITHUB_REPOSITORY must read OWNER/NAME"])
+        raise ChoiceInvalid(["GITHUB_REPOSITORY must read OWNER/NAME"])
     settings = GithubSettings(
         owner,
         name,
@@ -129,19 +113,9 @@ def _github(given: Mapping[str, str]) -> TicketDesk:
     return GithubIssues(
         settings,
         longest_request_seconds=_bound(given, GITHUB_LONGEST_REQUEST_SECONDS),
-        lookup_lag_seconds=_seconds(given, "SIGNOFF_GITHUB_LOOKUP_LAG_SECONDS", LOOKUP_LAG_SECONDS),
+        lookup_lag_seconds=seconds(given, "SIGNOFF_GITHUB_LOOKUP_LAG_SECONDS", LOOKUP_LAG_SECONDS),
     )
 
 
 def _bound(given: Mapping[str, str], default: float) -> float:
-    return _seconds(given, "SIGNOFF_DESK_LONGEST_REQUEST_SECONDS", default)
-
-
-def _seconds(given: Mapping[str, str], setting: str, default: float) -> float:
-    try:
-        seconds = float(given.get(setting, default))
-    except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= _LONGEST_BOUND_SECONDS:
-        raise DeskChoiceInvalid([f"{setting} must be more than 0 and at most 3600 seconds"])
-    return seconds
+    return seconds(given, "SIGNOFF_DESK_LONGEST_REQUEST_SECONDS", default)
