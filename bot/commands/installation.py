@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import platformdirs
@@ -59,12 +59,7 @@ async def of_tenant() -> AsyncIterator[tuple[Database, TenantId]]:
     ``PolicyInvalid``, ``MigrationRefused``.
     """
     policy = _policy()
-    async with installed_database(
-        os.environ.get("DATABASE_URL") or None,
-        home(),
-        application_name=APPLICATION,
-        pool_size=POOL_SIZE,
-    ) as database:
+    async with _installed() as database:
         async with database.transaction() as conn:
             known = await tenants.share_policies(conn, [policy.tenant_id])
         if not known:
@@ -75,12 +70,7 @@ async def of_tenant() -> AsyncIterator[tuple[Database, TenantId]]:
 @asynccontextmanager
 async def engine_of_installation() -> AsyncIterator[Engine]:
     """Open the database for all of its tenants, as an engine. Raises ``MigrationRefused``."""
-    async with installed_database(
-        os.environ.get("DATABASE_URL") or None,
-        home(),
-        application_name=APPLICATION,
-        pool_size=POOL_SIZE,
-    ) as database:
+    async with _installed() as database:
         yield Engine(database, SystemClock(), mint_id)
 
 
@@ -97,6 +87,15 @@ async def engine_for(tenant: str | None) -> AsyncIterator[tuple[Engine, TenantId
         named = _policy().tenant_id
     async with engine_of_installation() as engine:
         yield engine, _choose(named, await known_tenants(engine))
+
+
+def _installed() -> AbstractAsyncContextManager[Database]:
+    return installed_database(
+        os.environ.get("DATABASE_URL") or None,
+        home(),
+        application_name=APPLICATION,
+        pool_size=POOL_SIZE,
+    )
 
 
 def _choose(named: str | None, known: Sequence[TenantId]) -> TenantId:
