@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from executor.domain import compensation, operation
@@ -22,8 +22,9 @@ from executor.domain.journal import JournalEntry
 from executor.domain.operation import OperationStatus
 from executor.domain.policy import WhenMailIsNotSent
 from executor.domain.ticket import BUILTIN_DESK, TicketStatus
-from executor.domain.transition import Machine, Reason, Refused, Transition
+from executor.domain.transition import Reason, Refused
 from executor.engine import revalidation
+from executor.engine.compensation_end import ended
 from executor.engine.composing import Target
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
@@ -32,7 +33,12 @@ from executor.engine.outside_target import learnt_stamp
 from executor.engine.providers import Providers
 from executor.engine.reopening import ACTOR, Proposed, propose
 from executor.engine.revalidation import World
-from executor.engine.sighting import READINGS_AT_ONCE, Sight, see_before_opening
+from executor.engine.sighting import (
+    READINGS_AT_ONCE,
+    Sight,
+    see_before_opening,
+    wait_for_desk,
+)
 from executor.store import cards, compensations, journal, operations, outside_tickets
 from executor.store.cards import SubjectKind
 from executor.store.operations import OperationKey, OperationRow
@@ -42,8 +48,6 @@ from executor.store.wakeups import Kind
 _log = logging.getLogger(__name__)
 
 AT_ONCE = 20
-LONGEST_WAIT = timedelta(minutes=5)
-"""The longest wait between two looks at a ticket whose desk does not tell."""
 
 
 async def compensate_until_cancelled(engine: Engine, providers: Providers) -> None:
@@ -149,20 +153,9 @@ def _decide(
         assert isinstance(target, Target)
         return target, decided.by_policy
     if isinstance(decided, operation.LeftSo):
-        step.moves.append(leave(row, decided, world))
+        step.moves.append(ended(row, decided, world.chain))
         step.touched.append(row)
     return None
-
-
-def leave(row: OperationRow, event: operation.LeftSo, world: World) -> operations.OperationMove:
-    """End a partial closing as left; why its email was not sent stays the reason of its row."""
-    moved = operation.decide(row.status, event)
-    assert isinstance(moved, Transition)
-    entry = world.chain.move(
-        Machine.OPERATION, row.tenant_id, row.run_id, row.id, row.seq, moved, ACTOR
-    )
-    kept = replace(moved, reason=None, detail={**row.detail, **moved.detail})
-    return operations.OperationMove(row, kept, entry, ended_at=world.chain.now)
 
 
 def _target(row: OperationRow, world: World) -> Target | Refused | None:
@@ -203,10 +196,8 @@ def _waits_for_desk(
     )
     if problem is not None and now >= since + patience:
         return Refused(Reason.DESK_UNAVAILABLE, {"problem": problem})
-    # As long again as it has been waited for already: the waits double by themselves.
-    wait = max(timedelta(seconds=engine.durations.retry_seconds), now - since)
     asked = None if sight is None else sight.retry_after
-    step.plans.append((row.key, now + max(min(wait, LONGEST_WAIT), asked or timedelta(0))))
+    step.plans.append((row.key, now + wait_for_desk(engine, since, now, asked)))
     return None
 
 

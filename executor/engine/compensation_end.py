@@ -50,10 +50,10 @@ async def _conclude(
     conn: Connection, reopening: OperationRow, closing: OperationRow, chain: Chain
 ) -> None:
     """Move the closing to what its reopening came to, once that is known."""
-    ended = compensation.Reopening(
+    outcome = compensation.Reopening(
         str(reopening.id), reopening.number, reopening.status, reopening.reason
     )
-    event = compensation.conclude(closing.status, ended)
+    event = compensation.conclude(closing.status, outcome)
     if isinstance(event, NoChange):
         done = reopening.status is OperationStatus.SUCCEEDED
         if done and closing.status is OperationStatus.SUCCEEDED:
@@ -66,6 +66,14 @@ async def _conclude(
                 closing.tenant_id,
             )
         return
+    await operations.move(conn, [ended(closing, event, chain)])
+    await cards.want(conn, [(closing.tenant_id, closing.id, SubjectKind.OPERATION)], chain.now)
+
+
+def ended(
+    closing: OperationRow, event: operation.Undone | operation.LeftSo, chain: Chain
+) -> operations.OperationMove:
+    """End a partial closing; why its email was not sent stays the reason of its row."""
     moved = operation.decide(closing.status, event)
     assert isinstance(moved, Transition)
     entry = chain.move(
@@ -77,12 +85,8 @@ async def _conclude(
         moved,
         ACTOR,
     )
-    # Why its email was not sent stays the reason of its row.
     kept = replace(moved, reason=None, detail={**closing.detail, **moved.detail})
-    await operations.move(
-        conn, [operations.OperationMove(closing, kept, entry, ended_at=chain.now)]
-    )
-    await cards.want(conn, [(closing.tenant_id, closing.id, SubjectKind.OPERATION)], chain.now)
+    return operations.OperationMove(closing, kept, entry, ended_at=chain.now)
 
 
 async def _end_overtaken(

@@ -38,14 +38,10 @@ from executor.engine.outside_target import learnt_stamp
 from executor.engine.providers import Providers
 from executor.engine.recovery_plan import repeat_objection
 from executor.engine.revalidation import Check, CheckName
-from executor.engine.sighting import TOO_SLOW, Sight
+from executor.engine.sighting import TOO_SLOW, Sight, wait_for_desk
 from executor.store import effects, operations
 from executor.store.operations import OperationKey, OperationRow
 from executor.store.wakeups import Kind
-
-LONGEST_DESK_WAIT = timedelta(minutes=5)
-"""The longest wait between two looks at a ticket whose desk does not tell."""
-
 
 LONGEST_IDENTITY_WAIT = timedelta(seconds=15)
 """The longest wait between two tries while people are looked at; a look is good for a minute."""
@@ -241,9 +237,7 @@ def _unseen(
     if not first and now >= since + plan.world.consents[row.key].use_within:
         return Refused(Reason.DESK_UNAVAILABLE, {"problem": problem})
     plan.wait_for_desk(row, since, problem)
-    # As long again as it has been waited for already: the waits double by themselves.
-    wait = max(timedelta(seconds=engine.durations.retry_seconds), now - since)
-    return PutOff(max(min(wait, LONGEST_DESK_WAIT), sight.retry_after or timedelta(0)))
+    return PutOff(wait_for_desk(engine, since, now, sight.retry_after))
 
 
 def _refuse(row: OperationRow, refused: Refused, plan: Plan, *, first: bool) -> NotOpened:

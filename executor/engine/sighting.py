@@ -38,6 +38,9 @@ TOO_SLOW = "its answers take too long"
 
 READINGS_AT_ONCE = 4
 
+LONGEST_WAIT = timedelta(minutes=5)
+"""The longest wait between two looks at a ticket whose desk does not tell."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sight:
@@ -62,6 +65,17 @@ class Sight:
         if self.observation is None:
             return []
         return [SeenTicket(tenant, self.observation.ticket, self.at)]
+
+
+def wait_for_desk(
+    engine: Engine, since: datetime, now: datetime, asked: timedelta | None
+) -> timedelta:
+    """Say how long to leave a desk that has not told ``since`` then; ``asked``: by the desk itself.
+
+    As long again as it has been waited for already: the waits double by themselves.
+    """
+    wait = max(timedelta(seconds=engine.durations.retry_seconds), now - since)
+    return max(min(wait, LONGEST_WAIT), asked or timedelta(0))
 
 
 async def see(
