@@ -9,20 +9,19 @@ dispatched supersedes it; live and different in another run conflicts. Everythin
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from executor.domain import operation
-from executor.domain.approval import Approval, ApprovalStatus
-from executor.domain.effect import EffectStatus
-from executor.domain.ids import ApprovalId, OperationId
+from executor.domain.approval import Approval
+from executor.domain.ids import OperationId
 from executor.domain.intent import Intent
 from executor.domain.journal import Chain
-from executor.domain.operation import UNOPENED, OperationStatus
+from executor.domain.operation import UNOPENED
 from executor.domain.payloads import JsonObject
 from executor.domain.policy import Policy
-from executor.domain.transition import Machine, Reason, Refused
+from executor.domain.transition import Reason, Refused
 from executor.engine.composing import Target
 from executor.engine.engine import Engine
+from executor.engine.minting import new_approval, new_effects, new_operation
 from executor.engine.tool_results import refusal_result
 from executor.store import approvals, effects, operations, proposals, runs
 
@@ -112,63 +111,14 @@ def _mint(
     revision: int,
     chain: Chain,
 ) -> OperationId:
-    tenant, operation_id = row.tenant_id, OperationId(engine.mint())
-    actor = row.requester
-    state.minted[intent.key] = operations.NewOperation(
-        tenant,
-        operation_id,
-        row.id,
-        intent,
-        revision,
-        row.requester,
-        policy.version,
-        target.ticket.desk,
-        target.ticket.id,
-        target.ticket.version,
-        target.stamp,
-        chain.birth(
-            Machine.OPERATION,
-            tenant,
-            row.id,
-            operation_id,
-            OperationStatus.AWAITING,
-            actor,
-            {"digest": intent.digest.hex(), "intent_key": intent.key, "revision": revision},
-        ),
+    minted = new_operation(
+        engine, chain, policy, row.key, row.requester, target, intent, revision=revision
     )
-    for position, planned in enumerate(intent.effects, start=1):
-        entry = chain.birth(
-            Machine.EFFECT,
-            tenant,
-            row.id,
-            planned.id,
-            EffectStatus.PLANNED,
-            actor,
-            {"operation": str(operation_id), "kind": planned.kind.value},
-        )
-        state.new_effects.append(effects.NewEffect(tenant, operation_id, position, planned, entry))
-    consent = Approval(
-        ApprovalId(engine.mint()),
-        operation_id,
-        ApprovalStatus.OPEN,
-        intent.digest,
-        revision,
-        policy.approval.quorum,
-        timedelta(seconds=policy.approval.decide_within_seconds),
-        timedelta(seconds=policy.approval.use_within_seconds),
-    )
-    opened = chain.birth(
-        Machine.APPROVAL,
-        tenant,
-        row.id,
-        consent.id,
-        ApprovalStatus.OPEN,
-        actor,
-        {"operation": str(operation_id), "quorum": consent.quorum},
-    )
-    state.new_approvals.append(approvals.NewApproval(tenant, consent, opened))
-    _link(state, row, called, operation_id, linked=False)
-    return operation_id
+    state.minted[intent.key] = minted
+    state.new_effects += new_effects(chain, minted)
+    state.new_approvals.append(new_approval(engine, chain, policy, minted, policy.approval.quorum))
+    _link(state, row, called, minted.id, linked=False)
+    return minted.id
 
 
 def _link(

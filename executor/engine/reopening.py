@@ -11,19 +11,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from executor.domain import approval, operation, run
-from executor.domain.approval import Approval, ApprovalStatus, Vote
-from executor.domain.effect import EffectStatus
+from executor.domain.approval import Approval, Vote
 from executor.domain.errors import LostRace
 from executor.domain.ids import (
-    ApprovalId,
     OperationId,
     PrincipalId,
     RunId,
     operation_label,
     policy_principal,
 )
-from executor.domain.intent import Intent
-from executor.domain.operation import OperationStatus
 from executor.domain.payloads import digest
 from executor.domain.policy import Policy
 from executor.domain.run import RunStatus
@@ -32,6 +28,7 @@ from executor.engine import endings
 from executor.engine.composing import Target
 from executor.engine.composing_reopening import compose_reopening
 from executor.engine.engine import Engine
+from executor.engine.minting import new_approval, new_effects, new_operation
 from executor.engine.providers import Providers
 from executor.engine.revalidation import World
 from executor.store import approvals, cards, effects, journal, operations, proposals, runs
@@ -68,13 +65,25 @@ async def propose(
     born = await journal.lock_chain(conn, [(closing.tenant_id, run_id)])
     world.chain.heads.update(born.heads)
     await _start_run(conn, world, closing, policy, run_id)
-    minted = _operation(engine, world, closing, policy, target, intent, run_id)
+    minted = new_operation(
+        engine,
+        world.chain,
+        policy,
+        (closing.tenant_id, run_id),
+        requester,
+        target,
+        intent,
+        compensates=closing.id,
+    )
     number = (await operations.insert(conn, [minted], world.chain.now))[minted.id]
-    await effects.insert(conn, _effects(world, minted))
-    consent = await _approval(conn, engine, world, minted, policy, by_policy)
+    await effects.insert(conn, new_effects(world.chain, minted))
+    # By as many people as always, or by the policy alone.
+    quorum = 1 if by_policy else policy.approval.quorum
+    opened = new_approval(engine, world.chain, policy, minted, quorum, {"by_policy": by_policy})
+    await approvals.insert(conn, [opened], world.chain.now)
     await proposals.record(conn, _asked(world, closing, minted), world.chain.now)
     if by_policy:
-        await _consent(conn, world, minted, consent)
+        await _consent(conn, world, minted, opened.approval)
     await cards.want(conn, [(minted.tenant_id, minted.id, SubjectKind.OPERATION)], world.chain.now)
     return Proposed(minted.id, number)
 
@@ -118,95 +127,6 @@ async def _start_run(
         assert isinstance(moved, Transition)
         await endings.move_run(conn, row, moved, ACTOR, chain)
         row = replace(row, status=moved.target, seq=row.seq + 1)
-
-
-def _operation(
-    engine: Engine,
-    world: World,
-    closing: OperationRow,
-    policy: Policy,
-    target: Target,
-    intent: Intent,
-    run_id: RunId,
-) -> operations.NewOperation:
-    id_ = OperationId(engine.mint())
-    return operations.NewOperation(
-        closing.tenant_id,
-        id_,
-        run_id,
-        intent,
-        1,
-        policy_principal(policy.version),
-        policy.version,
-        target.ticket.desk,
-        target.ticket.id,
-        target.ticket.version,
-        target.stamp,
-        world.chain.birth(
-            Machine.OPERATION,
-            closing.tenant_id,
-            run_id,
-            id_,
-            OperationStatus.AWAITING,
-            policy_principal(policy.version),
-            {"digest": intent.digest.hex(), "intent_key": intent.key, "revision": 1},
-        ),
-        closing.id,
-    )
-
-
-def _effects(world: World, minted: operations.NewOperation) -> list[effects.NewEffect]:
-    return [
-        effects.NewEffect(
-            minted.tenant_id,
-            minted.id,
-            position,
-            planned,
-            world.chain.birth(
-                Machine.EFFECT,
-                minted.tenant_id,
-                minted.run_id,
-                planned.id,
-                EffectStatus.PLANNED,
-                minted.requester,
-                {"operation": str(minted.id), "kind": planned.kind.value},
-            ),
-        )
-        for position, planned in enumerate(minted.intent.effects, start=1)
-    ]
-
-
-async def _approval(
-    conn: Connection,
-    engine: Engine,
-    world: World,
-    minted: operations.NewOperation,
-    policy: Policy,
-    by_policy: bool,
-) -> Approval:
-    """Open the approval: by as many people as always, or by the policy alone."""
-    consent = Approval(
-        ApprovalId(engine.mint()),
-        minted.id,
-        ApprovalStatus.OPEN,
-        minted.intent.digest,
-        minted.content_revision,
-        1 if by_policy else policy.approval.quorum,
-        timedelta(seconds=policy.approval.decide_within_seconds),
-        timedelta(seconds=policy.approval.use_within_seconds),
-    )
-    born = world.chain.birth(
-        Machine.APPROVAL,
-        minted.tenant_id,
-        minted.run_id,
-        consent.id,
-        ApprovalStatus.OPEN,
-        minted.requester,
-        {"operation": str(minted.id), "quorum": consent.quorum, "by_policy": by_policy},
-    )
-    new = approvals.NewApproval(minted.tenant_id, consent, born)
-    await approvals.insert(conn, [new], world.chain.now)
-    return consent
 
 
 def _asked(

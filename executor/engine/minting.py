@@ -1,0 +1,114 @@
+"""Mints an operation with its parts and its approval, each with the first row of its journal.
+
+Nothing is written here: whoever calls has the locks that ``chain`` stands for, and inserts.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from executor.domain.approval import Approval, ApprovalStatus
+from executor.domain.effect import EffectStatus
+from executor.domain.ids import ApprovalId, OperationId, PrincipalId, RunId, TenantId
+from executor.domain.intent import Intent
+from executor.domain.journal import Chain
+from executor.domain.operation import OperationStatus
+from executor.domain.payloads import JsonObject
+from executor.domain.policy import Policy
+from executor.domain.transition import Machine
+from executor.engine.composing import Target
+from executor.engine.engine import Engine
+from executor.store import approvals, effects, operations
+
+
+def new_operation(
+    engine: Engine,
+    chain: Chain,
+    policy: Policy,
+    run_key: tuple[TenantId, RunId],
+    requester: PrincipalId,
+    target: Target,
+    intent: Intent,
+    *,
+    revision: int = 1,
+    compensates: OperationId | None = None,
+) -> operations.NewOperation:
+    """Mint the operation of an intent."""
+    tenant, run_id = run_key
+    id_ = OperationId(engine.mint())
+    return operations.NewOperation(
+        tenant,
+        id_,
+        run_id,
+        intent,
+        revision,
+        requester,
+        policy.version,
+        target.ticket.desk,
+        target.ticket.id,
+        target.ticket.version,
+        target.stamp,
+        chain.birth(
+            Machine.OPERATION,
+            tenant,
+            run_id,
+            id_,
+            OperationStatus.AWAITING,
+            requester,
+            {"digest": intent.digest.hex(), "intent_key": intent.key, "revision": revision},
+        ),
+        compensates,
+    )
+
+
+def new_effects(chain: Chain, minted: operations.NewOperation) -> list[effects.NewEffect]:
+    """Mint the parts of an operation, in their order."""
+    return [
+        effects.NewEffect(
+            minted.tenant_id,
+            minted.id,
+            position,
+            planned,
+            chain.birth(
+                Machine.EFFECT,
+                minted.tenant_id,
+                minted.run_id,
+                planned.id,
+                EffectStatus.PLANNED,
+                minted.requester,
+                {"operation": str(minted.id), "kind": planned.kind.value},
+            ),
+        )
+        for position, planned in enumerate(minted.intent.effects, start=1)
+    ]
+
+
+def new_approval(
+    engine: Engine,
+    chain: Chain,
+    policy: Policy,
+    minted: operations.NewOperation,
+    quorum: int,
+    told: JsonObject | None = None,
+) -> approvals.NewApproval:
+    """Open the approval of an operation; ``told`` goes into the journal with it."""
+    consent = Approval(
+        ApprovalId(engine.mint()),
+        minted.id,
+        ApprovalStatus.OPEN,
+        minted.intent.digest,
+        minted.content_revision,
+        quorum,
+        timedelta(seconds=policy.approval.decide_within_seconds),
+        timedelta(seconds=policy.approval.use_within_seconds),
+    )
+    born = chain.birth(
+        Machine.APPROVAL,
+        minted.tenant_id,
+        minted.run_id,
+        consent.id,
+        ApprovalStatus.OPEN,
+        minted.requester,
+        {"operation": str(minted.id), "quorum": quorum, **(told or {})},
+    )
+    return approvals.NewApproval(minted.tenant_id, consent, born)
