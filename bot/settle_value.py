@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from uuid import UUID
 
+from bot.carried import strings_in
 from executor.domain.ids import AttemptId, OperationId
 
 _LONGEST_VALUE = 200
@@ -33,13 +34,8 @@ class SettleValue:
         """Read a value strictly; ``None`` for whatever ``encode`` does not write."""
         if len(text) > _LONGEST_VALUE:
             return None
-        try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(fields, dict) or set(fields) != {"o", "t"}:
-            return None
-        if not all(isinstance(v, str) and _UUID_HEX.fullmatch(v) for v in fields.values()):
+        fields = strings_in(text, {"o", "t"})
+        if fields is None or not all(map(_UUID_HEX.fullmatch, fields.values())):
             return None
         value = cls(OperationId(UUID(fields["o"])), AttemptId(UUID(fields["t"])))
         return value if value.encode() == text else None

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 
 from bot.button_value import ButtonValue
+from bot.carried import strings_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +30,8 @@ class ViewOrigin:
     @classmethod
     def decode(cls, text: str) -> ViewOrigin | None:
         """Read it strictly; ``None`` for whatever ``encode`` does not write."""
-        try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(fields, dict) or set(fields) != {"v", "c", "t"}:
-            return None
-        if not all(isinstance(part, str) for part in fields.values()):
+        fields = strings_in(text, {"v", "c", "t"})
+        if fields is None:
             return None
         value = ButtonValue.decode(fields["v"])
         return None if value is None else cls(value, fields["c"], fields["t"])

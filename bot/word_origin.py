@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
+from bot.carried import strings_in
 from bot.settle_value import SettleValue
 from executor.engine.word import Said
 
@@ -36,13 +37,8 @@ class WordOrigin:
     @classmethod
     def decode(cls, text: str) -> WordOrigin | None:
         """Read it strictly; ``None`` for whatever ``encode`` does not write."""
-        try:
-            fields = json.loads(text)
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(fields, dict) or set(fields) != {"s", "v", "c", "t"}:
-            return None
-        if not all(isinstance(part, str) for part in fields.values()):
+        fields = strings_in(text, {"s", "v", "c", "t"})
+        if fields is None:
             return None
         value = SettleValue.decode(fields["v"])
         if value is None or fields["s"] not in set(Said):
