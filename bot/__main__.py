@@ -6,7 +6,9 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import sys
+from collections.abc import Mapping
 from functools import partial
 
 from aiohttp import web
@@ -18,13 +20,21 @@ from bot.config import BotSettings, bot_settings
 from bot.ingress.webhooks import Webhook
 from bot.redaction import redact_root
 from bot.slack_answers import LOST_CALL, trouble
+from bot.step_up import StepUp
+from executor.adapters.choice import ChoiceInvalid
 from executor.adapters.host_clock import SystemClock, mint_id
 from executor.adapters.mail.postmark_webhook import WebhookCredential, read_postmark_webhook
+from executor.adapters.mail.provider_choice import mail_from
 from executor.adapters.mail.resend_webhook import read_resend_webhook, signing_key
+from executor.adapters.sealing import FernetSealer
+from executor.adapters.tickets.desk_choice import desk_from
 from executor.config import PolicyInvalid, SettingsInvalid, load_policy
 from executor.domain.errors import ExecutorError
+from executor.domain.ids import operator_principal
+from executor.domain.policy import Policy
 from executor.engine.engine import Bell, Durations, Engine
 from executor.engine.failpoint import failpoints_from
+from executor.engine.providers import Providers
 from executor.engine.setup import activate_policy
 from executor.store.address import UnsupportedAddress
 from executor.store.embedded import EmbeddedDatabaseFailed
@@ -80,6 +90,7 @@ def _set_up_log(settings: BotSettings) -> None:
             settings.slack_bot_token.get_secret_value(),
             *(secret.decode() for secret in settings.signing_secrets),
             *(secret.get_secret_value() for secret in settings.resend_webhook_secrets),
+            *settings.sealing_keys,
             *(word.get_secret_value() for _, word in settings.postmark_webhook_credentials),
         ]
     )
@@ -87,6 +98,7 @@ def _set_up_log(settings: BotSettings) -> None:
 
 async def _run(settings: BotSettings) -> None:
     policy = load_policy(settings.policy_path)
+    step_up = _step_up(settings, policy)
     token = settings.slack_bot_token.get_secret_value()
     # A creating call is never repeated by a library; the loops repeat what may be repeated.
     client = AsyncWebClient(
@@ -114,13 +126,16 @@ async def _run(settings: BotSettings) -> None:
             failpoints=failpoints_from(settings.failpoint),
             bell=bell,
         )
-        if await activate_policy(engine, policy):
-            _log.info("policy %s is active", policy.version)
         try:
             installation = await installation_of(client, policy)
         except LOST_CALL as error:
             # The SDK's own error quotes the request.
             raise SlackUnreachable(trouble(error).code) from None
+        # Only now: whoever lacks a workspace's token does not change the rules of that workspace.
+        if await activate_policy(
+            engine, policy, operator_principal(f"bot at {socket.gethostname()}")
+        ):
+            _log.info("policy %s is active", policy.version)
         async with listening(database) as listener:
             bot = Bot(
                 engine=engine,
@@ -132,6 +147,8 @@ async def _run(settings: BotSettings) -> None:
                 painter=CardPainter(card_environment()),
                 news=_news(listener),
                 webhooks=_webhooks(settings),
+                providers=_providers(os.environ),
+                step_up=step_up,
             )
             await _serve(settings, bot, bell, stop)
     _log.info("the bot has stopped")
@@ -168,6 +185,30 @@ def _news(listener: Listener) -> News:
         inbox=partial(listener.wait, Kind.INBOX),
         is_listening=lambda: listener.is_listening,
     )
+
+
+def _step_up(settings: BotSettings, policy: Policy) -> StepUp | None:
+    """Let people prove more than their Slack session, where the policy asks for it."""
+    if settings.public_url is not None and settings.sealing_keys:
+        return StepUp(settings.public_url, FernetSealer(settings.sealing_keys))
+    if policy.asks_for_second_factor:
+        raise SettingsInvalid(
+            [
+                "the policy asks for a second factor: set SIGNOFF_PUBLIC_URL (the address at which "
+                "people's browsers reach this process) and SIGNOFF_SEALING_KEY (print one with "
+                "`signoff second-factor key`)"
+            ]
+        )
+    return None
+
+
+def _providers(environ: Mapping[str, str]) -> Providers | None:
+    """Take the executor's own settings of mail and desk; without them nothing is edited here."""
+    try:
+        return Providers(mail_from(environ), desk_from(environ))
+    except ChoiceInvalid as error:
+        _log.warning("emails cannot be edited from Slack: %s", "; ".join(error.problems))
+        return None
 
 
 def _webhooks(settings: BotSettings) -> list[Webhook]:

@@ -211,7 +211,7 @@ class _Teller:
             ApprovalStatus.CONSUMED.value: [f"The {which} was used up."],
             ApprovalStatus.EXPIRED.value: [f"The {which} expired."],
             ApprovalStatus.VOID.value: [f"The {which} ended, for there was nothing left to do."],
-            ApprovalStatus.WITHDRAWN.value: [f"The {which} ended with the run."],
+            ApprovalStatus.WITHDRAWN.value: [f"The {which} ended unused."],
         }.get(entry.target or "")
 
     def _note(self, entry: JournalEntry) -> list[str] | None:
@@ -225,6 +225,9 @@ class _Teller:
                     f"{who} voted to {one_line(str(detail.get('vote')), 20)}.",
                     *self._said(entry),
                 ]
+            case "decision_refused" if "asked" in detail:
+                asked = one_line(str(detail["asked"]), 20)
+                return [f"{who} asked to {asked} it, which did not count. {self._why(entry)}"]
             case "decision_refused":
                 vote = one_line(str(detail.get("vote")), 20)
                 return [f"A click by {who} to {vote} did not count. {self._why(entry)}"]
@@ -232,6 +235,14 @@ class _Teller:
                 return [f"{who} said {self._word(entry)}.", *_quoted(detail.get("note"))]
             case _ if entry.event == WORD_REFUSED:
                 return [f"What {who} said did not count. {self._why(entry)}"]
+            case "question_asked":
+                return [f"{who} asked the agent.", *_quoted(detail.get("question"))]
+            case "question_answered":
+                return ["The agent answered.", *_quoted(detail.get("answer"))]
+            case "question_not_answered":
+                return [f"The agent did not answer. {self._why(entry)}"]
+            case "question_refused":
+                return [f"A question by {who} was not put to the agent. {self._why(entry)}"]
             case "looking_up":
                 return [
                     f"The provider is asked about attempt {number} "

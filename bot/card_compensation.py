@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from bot.card_parts import Item, Words, excerpt, literal, one_line, paragraph
+from bot.card_parts import Item, Literal, Words, excerpt, one_line, paragraph
 from bot.replies import sentence
+from bot.visible import EMPTY, END, reveal
 from executor.domain.compensation import LEFT_BECAUSE
 from executor.domain.effect import EffectStatus
 from executor.domain.ids import operation_label
@@ -60,8 +61,11 @@ def verbs_of(record: OperationRecord) -> Verbs:
     return DECIDE if record.undoes is None else _REOPEN
 
 
-def undone_of(record: OperationRecord) -> tuple[Item, ...]:
-    """Say what a reopening would undo, and exactly what it does; empty for all else."""
+def undone_of(record: OperationRecord, *, whole: bool = True) -> tuple[Item, ...]:
+    """Say what a reopening would undo, and exactly what it does; empty for all else.
+
+    Without ``whole``, long fields and notes are shortened.
+    """
     undone = record.undoes
     if undone is None:
         return ()
@@ -73,12 +77,12 @@ def undone_of(record: OperationRecord) -> tuple[Item, ...]:
             f"{closing} closed the ticket at version {record.ticket.version}, and this email of "
             f"it was not sent. {why}",
         ),
-        literal(_email(undone), 2 * _LONGEST_FIELD * MOST_RECIPIENTS),
+        Literal(_whole_email(undone) if whole else _email(undone)),
         paragraph(
             "Only the ticket is opened again, and only if nobody has changed it since. "
             "No email is sent. This note is left on the ticket:"
         ),
-        excerpt(undone.note, _LONGEST_NOTE),
+        Literal(reveal(undone.note).text + END) if whole else excerpt(undone.note, _LONGEST_NOTE),
     )
 
 
@@ -142,8 +146,15 @@ def _asked(reopening: ReopeningRecord | None) -> str:
             assert_never(reopening.status)
 
 
+def _whole_email(undone: UndoneRecord) -> str:
+    rows = [("To", to) for to in undone.to] + [("Subject", undone.subject)]
+    return "\n".join(
+        f"{name:<10} {reveal(value, one_line=True).text or EMPTY}" for name, value in rows
+    )
+
+
 def _email(undone: UndoneRecord) -> str:
     named = [one_line(to, _LONGEST_FIELD) for to in undone.to[:MOST_RECIPIENTS]]
     more = len(undone.to) - len(named)
-    to = ", ".join(named) + (f" and {more} more" if more > 0 else "")
-    return f"To         {to}\nSubject    {one_line(undone.subject, _LONGEST_FIELD)}"
+    rows = [f"To         {to}" for to in named] + ([f"To         ({more} more)"] * (more > 0))
+    return "\n".join((*rows, f"Subject    {one_line(undone.subject, _LONGEST_FIELD)}"))

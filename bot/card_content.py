@@ -1,47 +1,93 @@
 """What an operation is about, as its card shows it: in full, or shortened where that cannot fit.
 
-``content`` shows every field that an approval binds, exactly. ``shortened`` shows heads and tails
-of the same; a card that is drawn from it carries no Approve. Pure.
+``content`` shows every field that an approval binds, exactly; only what explains it, the goal and
+what happened on the ticket, takes no more than ``Room`` gives. ``shortened`` shows heads and tails
+of the rest as well; a card that is drawn from it carries no Approve. Pure.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from bot.card_compensation import Verbs, undone_of, verbs_of
 from bot.card_email import Body, EmailView, email_view
 from bot.card_parts import (
-    NOTHING,
     Item,
+    Link,
     Literal,
     Paragraph,
     Piece,
+    Words,
     chunks,
     excerpt,
     one_line,
     person,
     shorten,
 )
-from bot.card_status import changes, status_of
+from bot.card_revision import Revision, revision_of
+from bot.card_status import status_of
+from bot.card_ticket import LONGEST_CHANGE_IN_FULL, changes, facts, shortens, ticket_url
 from bot.effect_words import words_for
-from bot.visible import Finding, merge, reveal
+from bot.trick import CLOSING, OPENING, ORDINARY
+from bot.visible import EMPTY, Finding, merge, reveal
+from executor.domain.effect import EffectKind
 from executor.domain.ids import is_policy, operation_label, run_label
 from executor.engine.card_record import OperationRecord
 
 LONGEST_CHUNK = 3_000
 """Characters of one literal block in the full view."""
 
-_LONGEST_TITLE = 150
+LONGEST_TITLE = 150
+"""Characters of a title, which is a header in Slack."""
+
+_LONGEST_TICKET_IN_TITLE = 40
 _MOST_NAMED = 3
-_LONGEST_GOAL = 300
 _LONGEST_WHY = 300
 _LONGEST_PROMISE = 160
 _MOST_PROMISES = 3
+_LONGEST_VERSION = 80
 _LONGEST_WARNING = 700
-_MOST_WARNED_OF = 8
+_LONGEST_LINKS = 700
+_MOST_NAMED_OF_A_KIND = 4
+_LONGEST_BODIES = 2_000
 _LONGEST_FIELD = 120
 _MOST_ROWS = 3
 _NAME_WIDTH = 10
+
+_WARNING = (
+    "Warning: some of this hides or deceives. It is written out below, and addresses as they are "
+    "really spelt."
+)
+_WRITTEN_OUT = (
+    "Written out below: what cannot be told by its look, and addresses as they are really spelt."
+)
+_LEGEND = (
+    f" {OPENING}U+…{CLOSING} stands for one character, ×9 for nine of them. "
+    f"An {OPENING} that is part of the text is written out too."
+)
+_FROM_THE_RIGHT = (
+    "Some of this is written from right to left: digits and signs beside it may be shown in "
+    "another order than they are sent in."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many characters there are for what explains an operation.
+
+    Those are its goal, each change of its ticket, and what a revision says otherwise than before.
+    """
+
+    goal: int
+    change: int
+    revision: int
+
+
+IN_FULL = Room(4_000, LONGEST_CHANGE_IN_FULL, 60_000)
+ON_A_CARD = Room(600, 400, 3_000)
+IN_BRIEF = Room(200, 120, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,72 +100,109 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
+class Labelled:
+    """Literal text under a bold label of ours, and what we say beside the label."""
+
+    label: str
+    chunks: tuple[str, ...]
+    beside: tuple[Piece, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class OperationView:
-    """Everything that the template of an operation's card puts into blocks."""
+    """Everything that the template of an operation's card puts into blocks.
+
+    ``explained`` tells whether all is there that explains it.
+    """
 
     title: str
     status: tuple[Item, ...]
     requester: Piece
+    by_agent: bool
+    editor: Piece | None
     run: str
     operation: str
-    goal: str
-    ticket: tuple[str, ...]
-    changes: Literal | None
+    goal: tuple[str, ...]
+    revision: tuple[Item, ...]
+    ticket: Labelled
+    changes: tuple[Item, ...]
     undoes: tuple[Item, ...]
     verbs: Verbs
     email: EmailView | None
-    warning: str
+    warning: Labelled | None
     fields: tuple[str, ...]
-    recipients: int
+    links: tuple[str, ...]
     text: Part | None
-    has_html: bool
     html: Part | None
-    why: str
-    by_policy: bool
-    promises: tuple[str, ...]
+    notes: tuple[str, ...]
     digest: str
+    explained: bool
 
 
-def content(record: OperationRecord) -> OperationView:
-    """Show everything, exactly."""
-    ticket = record.ticket
-    revealed = [(name, reveal(fact, one_line=True)) for name, fact in _facts(record)]
+def content(record: OperationRecord, room: Room) -> OperationView:
+    """Show everything that is bound, exactly, and of the rest what there is room for."""
+    revealed = [(name, reveal(fact, one_line=True)) for name, fact in facts(record)]
     email = None if record.email is None else email_view(record.email)
-    findings = tuple(f for _, shown in revealed for f in shown.warnings)
+    through = [reveal(provider, one_line=True) for provider in _providers(record)]
+    findings = tuple(f for _, shown in revealed for f in shown.findings)
+    findings += tuple(f for shown in through for f in shown.findings)
     if email is not None:
         findings += email.findings
+    goal, changed, revision = _explaining(record, room)
+    rows = [(name, shown.text or EMPTY) for name, shown in revealed]
     return OperationView(
         title=title_of(record),
         status=tuple(item for item in status_of(record) if item != Paragraph(())),
         requester=person(record.requester, record.tenant_id),
+        by_agent=record.requester in record.agents,
+        editor=None if record.editor is None else person(record.editor, record.tenant_id),
         run=run_label(record.run_number),
         operation=operation_label(record.number),
-        goal=excerpt(record.goal, _LONGEST_GOAL).text,
-        ticket=("\n".join(_row(name, shown.text or NOTHING) for name, shown in revealed),),
-        changes=changes(ticket.recent_changes) if ticket.recent_changes else None,
+        goal=(goal.text,),
+        revision=revision.items,
+        ticket=Labelled("Ticket", ("\n".join(_row(*row) for row in rows),), _link(record)),
+        changes=changed,
         undoes=undone_of(record),
         verbs=verbs_of(record),
         email=email,
         warning=_warning(merge(findings), email),
-        fields=() if email is None else (_rows(email),),
-        recipients=0 if email is None else email.recipients,
+        fields=() if email is None else (_rows(email, [t.text or EMPTY for t in through]),),
+        links=() if email is None or not email.links else ("\n".join(email.links),),
         text=None if email is None else _part(email.text),
-        has_html=email is not None and email.has_html,
         html=None if email is None or email.html is None else _part(email.html),
-        why=one_line(record.why, _LONGEST_WHY),
-        by_policy=any(is_policy(vote.principal) for vote in record.approval.votes),
-        promises=_promises(record),
+        notes=_notes(record, email),
         digest=record.digest.hex(),
+        explained=_is_whole(goal, changed, revision),
+    )
+
+
+def in_room(record: OperationRecord, view: OperationView, room: Room) -> OperationView:
+    """Give what explains it another room; everything else stays as it is."""
+    goal, changed, revision = _explaining(record, room)
+    return replace(
+        view,
+        goal=(goal.text,),
+        revision=revision.items,
+        changes=changed,
+        explained=_is_whole(goal, changed, revision),
     )
 
 
 def shortened(record: OperationRecord, view: OperationView, room: int) -> OperationView:
-    """Shorten everything so that both bodies together take at most about ``room`` characters."""
-    ticket = [_row(name, one_line(fact, _LONGEST_FIELD)) for name, fact in _facts(record)]
+    """Shorten everything so that both bodies together take at most about ``room`` characters.
+
+    Who wants to read more reads all of it in the full view.
+    """
+    view, room = in_room(record, view, IN_BRIEF), min(room, _LONGEST_BODIES)
+    ticket = [_row(name, one_line(fact, _LONGEST_FIELD)) for name, fact in facts(record)]
+    through = [one_line(provider, _LONGEST_FIELD) for provider in _providers(record)]
     return replace(
         view,
-        ticket=("\n".join(ticket),),
-        fields=() if view.email is None else ("\n".join(_few_rows(view.email)),),
+        ticket=replace(view.ticket, chunks=("\n".join(ticket),)),
+        undoes=undone_of(record, whole=False),
+        warning=_shorten(view.warning, _LONGEST_WARNING),
+        fields=() if view.email is None else ("\n".join(_few_rows(view.email, through)),),
+        links=tuple(shorten(links, _LONGEST_LINKS) for links in view.links),
         text=None
         if view.text is None
         else _shorten_part(view.text, room if view.html is None else room * 2 // 3),
@@ -131,60 +214,85 @@ def in_chunks(view: OperationView) -> OperationView:
     """Cut what is long into several literal blocks; nothing is left out."""
     return replace(
         view,
-        ticket=_chunks(view.ticket),
+        goal=_chunks(view.goal),
+        ticket=replace(view.ticket, chunks=_chunks(view.ticket.chunks)),
+        warning=view.warning and replace(view.warning, chunks=_chunks(view.warning.chunks)),
         fields=_chunks(view.fields),
+        links=_chunks(view.links),
         text=None if view.text is None else replace(view.text, chunks=_chunks(view.text.chunks)),
         html=None if view.html is None else replace(view.html, chunks=_chunks(view.html.chunks)),
     )
+
+
+def title_of(record: OperationRecord) -> str:
+    """Say in one line what an operation would do."""
+    ticket = one_line(record.ticket.id, _LONGEST_TICKET_IN_TITLE)
+    titles = [words_for(effect.kind.value).title for effect in record.effects[:_MOST_NAMED]]
+    title = " and ".join(one.replace("{ticket}", ticket) for one in titles)
+    whole = title[:1].upper() + title[1:] if title else "Nothing to do"
+    return shorten(whole, LONGEST_TITLE)
+
+
+def _explaining(record: OperationRecord, room: Room) -> tuple[Literal, tuple[Item, ...], Revision]:
+    """Tell the goal, the changes of the ticket, and what was said before."""
+    return (
+        excerpt(record.goal, room.goal),
+        changes(record.ticket.recent_changes, room.change),
+        revision_of(record, room.revision, LONGEST_CHUNK),
+    )
+
+
+def _is_whole(goal: Literal, changed: tuple[Item, ...], revision: Revision) -> bool:
+    return revision.whole and not shortens((goal, *changed))
 
 
 def _chunks(texts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(chunk for text in texts for chunk in chunks(text, LONGEST_CHUNK))
 
 
-def _promises(record: OperationRecord) -> tuple[str, ...]:
-    """Say once what each provider promises, of however many parts."""
-    told = dict.fromkeys(one_line(effect.promise, _LONGEST_PROMISE) for effect in record.effects)
-    return tuple(told)[:_MOST_PROMISES]
+def _providers(record: OperationRecord) -> list[str]:
+    """Name the accounts that an email leaves through; there is one."""
+    return [e.provider for e in record.effects if e.kind is EffectKind.EMAIL_SEND][:1]
 
 
-def _facts(record: OperationRecord) -> tuple[tuple[str, str], ...]:
-    ticket = record.ticket
+def _link(record: OperationRecord) -> tuple[Piece, ...]:
+    url = ticket_url(record.ticket.desk, record.ticket.id)
+    return () if url is None else (Words(" "), Link(url, "open it at the desk"))
+
+
+def _notes(record: OperationRecord, email: EmailView | None) -> tuple[str, ...]:
+    """Say why somebody is asked, under which policy, and what the providers promise."""
+    by_policy = any(is_policy(vote.principal) for vote in record.approval.votes)
+    asked = "Why nobody was asked: " if by_policy else "Why somebody has to approve: "
+    promised = dict.fromkeys(one_line(e.promise, _LONGEST_PROMISE) for e in record.effects)
+    mirrored = email is not None and email.runs_right_to_left
     return (
-        ("Ticket", ticket.id),
-        ("Version", str(ticket.version)),
-        ("Desk", ticket.desk),
-        ("Subject", ticket.subject),
+        *((_FROM_THE_RIGHT,) if mirrored else ()),
+        asked + one_line(record.why, _LONGEST_WHY),
+        *tuple(promised)[:_MOST_PROMISES],
+        f"Policy {one_line(record.policy_version, _LONGEST_VERSION)}",
     )
-
-
-def title_of(record: OperationRecord) -> str:
-    """Say in one line what an operation would do."""
-    ticket = one_line(record.ticket.id, _LONGEST_TITLE - 100)
-    titles = [words_for(effect.kind.value).title for effect in record.effects[:_MOST_NAMED]]
-    title = " and ".join(one.replace("{ticket}", ticket) for one in titles)
-    return title[:1].upper() + title[1:] if title else "Nothing to do"
 
 
 def _row(name: str, value: str) -> str:
     return f"{name:<{_NAME_WIDTH}} {value}"
 
 
-def _rows(email: EmailView) -> str:
-    return "\n".join(_row(name, value) for name, value in email.fields)
+def _rows(email: EmailView, through: Sequence[str]) -> str:
+    rows = [*email.fields, *(("Through", provider) for provider in through)]
+    return "\n".join(_row(name, value) for name, value in rows)
 
 
-def _few_rows(email: EmailView) -> list[str]:
+def _few_rows(email: EmailView, through: Sequence[str]) -> list[str]:
     """Keep the first rows of each field, so that no field can push another one out."""
     shown: list[str] = []
-    counts: dict[str, int] = {}
-    for name, value in email.fields:
-        group = name.split(" ", 1)[0]
-        counts[group] = counts.get(group, 0) + 1
-        if counts[group] <= _MOST_ROWS:
-            shown.append(_row(shorten(name, 40), shorten(value, _LONGEST_FIELD)))
-    more = {group: count - _MOST_ROWS for group, count in counts.items() if count > _MOST_ROWS}
-    return shown + [_row(group, f"({count} more)") for group, count in more.items()]
+    counts: Counter[str] = Counter()
+    for name, value in [*email.fields, *(("Through", provider) for provider in through)]:
+        counts[name] += 1
+        if counts[name] <= _MOST_ROWS:
+            shown.append(_row(name, shorten(value, _LONGEST_FIELD)))
+    more = {name: count - _MOST_ROWS for name, count in counts.items() if count > _MOST_ROWS}
+    return shown + [_row(name, f"({count} more)") for name, count in more.items()]
 
 
 def _part(body: Body) -> Part:
@@ -195,13 +303,30 @@ def _shorten_part(part: Part, room: int) -> Part:
     return replace(part, chunks=tuple(shorten(chunk, room) for chunk in part.chunks))
 
 
-def _warning(findings: tuple[Finding, ...], email: EmailView | None) -> str:
-    """List what was made visible; an empty string where nothing was."""
-    lines = [f"{f.count} × {f.name}: {f.trick.value}" for f in findings[:_MOST_WARNED_OF]]
-    if len(findings) > _MOST_WARNED_OF:
-        kinds = len(findings) - _MOST_WARNED_OF
-        total = sum(f.count for f in findings[_MOST_WARNED_OF:])
-        lines.append(f"{total} × {kinds} more kinds")
-    return shorten(
-        "\n".join((*lines, *(() if email is None else email.spellings))), _LONGEST_WARNING
-    )
+def _shorten(labelled: Labelled | None, room: int) -> Labelled | None:
+    if labelled is None:
+        return None
+    return replace(labelled, chunks=tuple(shorten(chunk, room) for chunk in labelled.chunks))
+
+
+def _warning(findings: tuple[Finding, ...], email: EmailView | None) -> Labelled | None:
+    """List what was made visible, and what else may deceive; ``None`` where nothing does."""
+    warned = () if email is None else email.warnings
+    spelt = () if email is None else email.spellings
+    lines = (*warned, *_counted(findings), *spelt)
+    if not lines:
+        return None
+    deceives = warned or any(f.deceives for f in findings)
+    beside = (Words(_LEGEND),) if findings else ()
+    return Labelled(_WARNING if deceives else _WRITTEN_OUT, ("\n".join(lines),), beside)
+
+
+def _counted(findings: tuple[Finding, ...]) -> list[str]:
+    """Name the characters and how often they are there, what deceives first; of many, the rest."""
+    lines = []
+    for trick in sorted({f.trick for f in findings}, key=lambda t: (t in ORDINARY, t)):
+        of_it = [f for f in findings if f.trick is trick]
+        lines += [f"{f.count} × {f.name}: {trick.value}" for f in of_it[:_MOST_NAMED_OF_A_KIND]]
+        rest = sum(f.count for f in of_it[_MOST_NAMED_OF_A_KIND:])
+        lines += [f"{rest} × other characters: {trick.value}"] * (rest > 0)
+    return lines

@@ -141,7 +141,8 @@ def _asked(
             Words("A person has to look. ", bold=True),
             why_asked(newest),
             "Nothing is done again by itself. "
-            f"Find out whether it was {words.done}, and say below what happened.",
+            f"Find out whether it was {words.done}, and say below what happened. "
+            "Everybody who may approve here can do that.",
         )
     ]
     if doubt.not_again is not None:

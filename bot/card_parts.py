@@ -13,14 +13,21 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from bot.visible import CLOSING, OPENING, reveal
+from bot.trick import CLOSING, OPENING, is_mark
+from bot.visible import reveal
 from executor.domain.ids import PrincipalId, TenantId, is_policy, slack_user
 
 NOTHING = "–"
 """Stands where a field is empty."""
 
 LEFT_OUT = f" {OPENING}… the middle is left out …{CLOSING} "
-"""Stands where a text was cut. Untrusted text cannot spell it, since its bracket is escaped."""
+"""Stands where a line was cut. Untrusted text cannot spell it, since its bracket is escaped."""
+
+LINES_LEFT_OUT = f"\n{OPENING}… the middle is left out …{CLOSING}\n"
+"""Stands where a text of several lines was cut, in place of whole lines where they are short."""
+
+GOES_ON = f"{OPENING}the line goes on{CLOSING}"
+"""Stands at the end of a block where a long line was cut, for the next block takes a new line."""
 
 _USER_ID = re.compile(r"[UW][A-Z0-9_]{1,30}")
 _UNSAFE_IN_NAME = re.compile(r"[^A-Za-z0-9._:-]")
@@ -45,6 +52,14 @@ class Person:
 
 
 @dataclass(frozen=True, slots=True)
+class UserGroup:
+    """A user group of the workspace, whose members Slack tells of the message."""
+
+    kind: ClassVar[str] = "group"
+    group_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """A time of ours, which Slack shows in the reader's time zone."""
 
@@ -53,7 +68,16 @@ class Moment:
     fallback: str
 
 
-Piece = Words | Person | Moment
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link of ours: its address is made from settings and checked ids, its label is constant."""
+
+    kind: ClassVar[str] = "link"
+    url: str
+    text: str
+
+
+Piece = Words | Person | UserGroup | Moment | Link
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +112,11 @@ def literal(text: str, limit: int) -> Literal:
 def excerpt(text: str, limit: int) -> Literal:
     """Reveal as much of a text of several lines as fits into ``limit``."""
     return Literal(_excerpt(text, limit, one_line=False))
+
+
+def is_cut(text: str) -> bool:
+    """Tell whether something was left out of a text here."""
+    return LEFT_OUT.strip() in text
 
 
 def one_line(text: str, limit: int) -> str:
@@ -130,26 +159,46 @@ def stamp(at: datetime) -> str:
 
 def length(text: str) -> int:
     """Count UTF-16 code units."""
-    return len(text) + sum(c > "\uffff" for c in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def shorten(text: str, limit: int) -> str:
-    """Keep the head and the tail of a revealed text, with ``LEFT_OUT`` between; cut no escape."""
+    """Keep the head and the tail of a revealed text, and say between that it is cut.
+
+    No escape is cut, and a line only where it is long.
+    """
     if length(text) <= limit:
         return text
-    room = max(0, limit - length(LEFT_OUT))
-    return f"{_head(text, (room + 1) // 2)}{LEFT_OUT}{_tail(text, room // 2)}"
+    return _joined(text, text, limit, "\n" in text)
+
+
+def _joined(head: str, tail: str, limit: int, lines: bool) -> str:
+    """Join the head of one text and the tail of another, so that both fit into ``limit``."""
+    left_out = LINES_LEFT_OUT if lines else LEFT_OUT
+    room = max(0, limit - length(left_out))
+    head, tail = _head(head, (room + 1) // 2), _tail(tail, room // 2)
+    if lines:
+        end, start = head.rfind("\n"), tail.find("\n") + 1
+        head = head[:end] if end > len(head) // 2 else head
+        tail = tail[start:] if 0 < start < len(tail) // 2 else tail
+    return f"{head}{left_out}{tail}"
 
 
 def chunks(text: str, limit: int) -> list[str]:
-    """Cut a revealed text into pieces of at most ``limit``, at line ends where there are any."""
+    """Cut a revealed text into pieces of at most ``limit``, at line ends where there are any.
+
+    A piece that ends within a line says so with ``GOES_ON``.
+    """
     pieces: list[str] = []
     while len(text) > limit or length(text) > limit:
         piece = _head(text, limit)
         line_end = piece.rfind("\n") + 1
         if line_end > limit // 2:
-            piece = piece[:line_end]
-        pieces.append(piece)
+            piece = said = piece[:line_end]
+        else:
+            piece = _head(text, limit - length(GOES_ON))
+            said = piece + GOES_ON
+        pieces.append(said)
         text = text[len(piece) :]
     return [*pieces, text]
 
@@ -158,10 +207,9 @@ def _excerpt(text: str, limit: int, *, one_line: bool) -> str:
     if len(text) <= 4 * limit:
         return shorten(reveal(text, one_line=one_line).text, limit) or NOTHING
     # Of a long text, no more is looked at than can be shown.
-    room = max(0, limit - length(LEFT_OUT)) // 2
     head = reveal(text[:limit], one_line=one_line).text
     tail = reveal(text[-limit:], one_line=one_line).text
-    return f"{_head(head, room)}{LEFT_OUT}{_tail(tail, room)}"
+    return _joined(head, tail, limit, "\n" in head + tail)
 
 
 def _head(text: str, limit: int) -> str:
@@ -169,7 +217,13 @@ def _head(text: str, limit: int) -> str:
     while length(head) > limit:
         head = head[: len(head) - max(1, (length(head) - limit) // 2)]
     opening = head.rfind(OPENING)
-    return head[:opening] if opening > head.rfind(CLOSING) else head
+    if opening > head.rfind(CLOSING):
+        head = head[:opening]
+    # A mark stays with its letter.
+    end = len(head)
+    while 0 < end < len(text) and is_mark(text[end]):
+        end -= 1
+    return head[:end] or head
 
 
 def _tail(text: str, limit: int) -> str:
@@ -179,5 +233,7 @@ def _tail(text: str, limit: int) -> str:
     start = len(text) - len(tail)
     opening = text.rfind(OPENING, 0, start)
     if opening > text.rfind(CLOSING, 0, start):
-        return text[text.find(CLOSING, start) + 1 :]
+        tail = text[text.find(CLOSING, start) + 1 :]
+    while tail and is_mark(tail[0]):
+        tail = tail[1:]
     return tail

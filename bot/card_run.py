@@ -1,61 +1,87 @@
-"""What a run's own card says: how it stands or ended, and the agent's last words. Pure."""
+"""What a run says of itself: its steps as they happen, its end, the agent's last words. Pure."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from bot.card_parts import Item, Paragraph, Piece, Words, excerpt, moment, paragraph, person
+from bot.card_progress import Lines, progress_lines
 from bot.replies import operation_state, run_state, sentence
 from bot.visible import END
 from executor.domain.ids import operation_label, run_label
+from executor.domain.policy import ProgressStyle
 from executor.domain.run import ENDED
 from executor.engine.card_record import RunRecord
+from executor.engine.progress_record import Money
 
 LONGEST_SUMMARY = 3_000
 _LONGEST_GOAL = 300
 _MOST_OPERATIONS = 10
+_MICROUSD = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """Everything that the template of a run's card puts into blocks."""
+    """Everything that the template of a run's message puts into blocks.
+
+    ``operations`` are those that no step tells of. ``as_plan``: the steps are drawn with Slack's
+    blocks for plans.
+    """
 
     title: str
     status: tuple[Item, ...]
     requester: Piece
     goal: str
+    steps: Lines
+    as_plan: bool
     operations: tuple[Item, ...]
     summary: str
 
 
-def run_view(record: RunRecord) -> RunView:
-    """Show how a run stands."""
+def run_view(record: RunRecord, *, plain: bool = False) -> RunView:
+    """Show how a run stands; ``plain``: not as a plan, whatever the policy wants."""
+    steps = progress_lines(record)
     return RunView(
         title=run_label(record.number),
         status=(_status(record),),
-        requester=person(record.requester, record.tenant_id),
+        # Where it answers an agent, that agent is not called: it would have to answer again.
+        requester=Words("an agent in Slack")
+        if record.request is not None
+        else person(record.requester, record.tenant_id),
         goal=excerpt(record.goal, _LONGEST_GOAL).text,
-        operations=_operations(record),
+        steps=steps,
+        as_plan=record.style is ProgressStyle.PLAN and not plain,
+        operations=_operations(record, steps),
         summary=_summary(record.summary),
     )
 
 
 def _status(record: RunRecord) -> Paragraph:
     state = run_state(record.status)
-    pieces: list[Piece | str] = [Words(f"{state[:1].upper()}{state[1:]}. ", bold=True)]
+    pieces: list[Piece | str] = [Words(f"{state[:1].upper()}{state[1:]}.", bold=True)]
     if record.reason is not None:
-        pieces.append(f"{sentence(record.reason, {})} ")
+        pieces.append(f" {sentence(record.reason, {})}")
     if record.status in ENDED and record.ended_at is not None:
-        pieces += ["Ended at ", moment(record.ended_at), "."]
+        pieces += [" Ended at ", moment(record.ended_at), "."]
+    money = record.progress.money
+    if money is not None and money.spent_microusd:
+        pieces.append(f" {_spent(money)}")
     return paragraph(*pieces)
 
 
-def _operations(record: RunRecord) -> tuple[Item, ...]:
+def _spent(money: Money) -> str:
+    limit = f"${money.limit_microusd / _MICROUSD:,.2f}"
+    spent = money.spent_microusd / _MICROUSD
+    return f"{f'${spent:,.2f}' if spent >= 0.01 else 'Less than a cent'} of {limit} spent."
+
+
+def _operations(record: RunRecord, steps: Lines) -> tuple[Item, ...]:
+    untold = [one for one in record.operations if one[0] not in steps.operations]
     lines = [
         f"{operation_label(number)}: {operation_state(status)}"
-        for number, status in record.operations[-_MOST_OPERATIONS:]
+        for number, status in untold[-_MOST_OPERATIONS:]
     ]
-    left_out = len(record.operations) - len(lines)
+    left_out = len(untold) - len(lines)
     if left_out:
         lines.insert(0, f"({left_out} earlier)")
     return (paragraph("\n".join(lines)),) if lines else ()

@@ -5,63 +5,34 @@ It says what is true and no more: what was done, what was not, and what nobody k
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import assert_never
 
 from bot.card_afterwards import afterwards_of, trouble_of
 from bot.card_compensation import NOT_UNDONE, what_follows
 from bot.card_doubt import doubt_of, in_doubt, next_of, words_of
-from bot.card_parts import (
-    Item,
-    Literal,
-    Paragraph,
-    Piece,
-    Words,
-    excerpt,
-    literal,
-    moment,
-    one_line,
-    paragraph,
-    people,
-    person,
-    stamp,
-)
+from bot.card_evidence import checked, evidence, handed_over
+from bot.card_nudge import clock_of
+from bot.card_parts import Item, Paragraph, Piece, Words, excerpt, moment, paragraph, person
+from bot.card_question import asked_about
+from bot.card_revision import may_be_proposed_again, replaced_by
+from bot.card_ticket import changes, moved_on
+from bot.card_votes import votes_of
 from bot.duration_text import duration
 from bot.effect_words import words_for
 from bot.replies import sentence
 from executor.domain.approval import Vote
-from executor.domain.effect import AttemptStatus, EffectStatus
+from executor.domain.effect import EffectStatus
 from executor.domain.ids import PrincipalId
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonValue
-from executor.domain.ticket import TicketChange
 from executor.domain.transition import Reason
-from executor.engine.card_record import (
-    AttemptRecord,
-    EffectRecord,
-    OperationRecord,
-    VoteRecord,
-)
-from executor.engine.word import NOTE, SAID, SAID_BY
+from executor.engine.card_record import EffectRecord, OperationRecord, VoteRecord
 
 LONGEST_NOTE = 500
 """Characters that a reviewer's reason may take on a card."""
 
-LONGEST_EVIDENCE = 500
-"""Characters that the evidence of all attempts may take on a card."""
-
-LONGEST_CHANGE = 240
-"""Characters that the words of one change of the ticket may take on a card."""
-
-LONGEST_CHANGES = 700
-"""Characters that all listed changes may take on a card."""
-
-MOST_CHANGES = 3
-"""Changes of the ticket that a card lists; the newest ones."""
-
-_MOST_LINES_OF_EVIDENCE = 12
-_LONGEST_WORD_OF_EVIDENCE = 200
+_LONGEST_PROBLEM = 200
+_READS_AGAIN = "and the agent reads the ticket again."
 
 
 def status_of(record: OperationRecord) -> tuple[Item, ...]:
@@ -78,18 +49,20 @@ def status_of(record: OperationRecord) -> tuple[Item, ...]:
         case OperationStatus.EXECUTING:
             return (
                 _headline("Being carried out", _approvers(record)),
+                *checked(record),
                 paragraph("It can no longer be stopped. ", *_effects(record)),
                 *_waits_for_desk(record),
                 *words_of(record),
-                *_evidence(record),
+                *evidence(record),
             )
         case OperationStatus.SUCCEEDED:
             return _succeeded(record)
         case OperationStatus.FAILED:
             return (
                 _headline("Failed: nothing was done", _approvers(record)),
-                paragraph(_because(record), *_effects(record)),
-                *_evidence(record),
+                *checked(record),
+                paragraph(_because(record), *_effects(record), *_ended(record)),
+                *evidence(record),
             )
         case OperationStatus.PARTIAL | OperationStatus.COMPENSATED | OperationStatus.LEFT:
             return _partial(record)
@@ -99,40 +72,21 @@ def status_of(record: OperationRecord) -> tuple[Item, ...]:
             return _rejected(record)
         case OperationStatus.EXPIRED:
             why = _because(record) if record.undoes is None else "The ticket stays closed. "
-            return (_headline("Expired: nothing was done"), paragraph(why))
+            title = _headline("Expired: nothing was done", _approvers(record))
+            return (title, paragraph(*_ended(record), why))
         case OperationStatus.SUPERSEDED:
             return (
-                _headline("Replaced: nothing was done"),
-                paragraph("The agent has made a newer proposal. Decide on the newest card."),
+                _headline("Replaced: nothing was done", _approvers(record)),
+                paragraph(*_ended(record)),
+                *(replaced_by(record) or (paragraph("Decide on the newest card."),)),
             )
         case OperationStatus.WITHDRAWN:
-            return (_headline("Withdrawn: nothing was done"), paragraph(_because(record)))
+            title = _headline("Withdrawn: nothing was done", _approvers(record))
+            return (title, paragraph(_because(record), *_withdrawer(record), *_ended(record)))
         case OperationStatus.STALE:
             return _stale(record)
         case _:
             assert_never(record.status)
-
-
-def moved_on(record: OperationRecord) -> bool:
-    """Tell whether the ticket is known to stand at another version than the proposed one."""
-    current = record.ticket.current_version
-    return current is not None and current != record.ticket.version
-
-
-def changes(listed: tuple[TicketChange, ...]) -> Literal:
-    """List the newest changes of a ticket, with their untrusted words indented below each."""
-    lines = []
-    for change in listed[-MOST_CHANGES:]:
-        head = (
-            f"version {change.version}, {change.kind.value.replace('_', ' ')}, "
-            f"{stamp(change.happened_at)}, by {one_line(change.author, 60)}"
-        )
-        body = excerpt(change.body.strip(), LONGEST_CHANGE).text
-        lines += [head, *(f"    {line}" for line in body.split("\n"))]
-    left_out = len(listed) - MOST_CHANGES
-    if left_out > 0:
-        lines.insert(0, f"({left_out} earlier)")
-    return literal("\n".join(lines), LONGEST_CHANGES)
 
 
 def _headline(text: str, more: tuple[Piece, ...] = ()) -> Paragraph:
@@ -147,9 +101,26 @@ def _approvers(record: OperationRecord) -> tuple[Piece, ...]:
     voters = _voters(record, Vote.APPROVE)
     if not voters:
         return ()
-    names = people([cast.principal for cast in voters], record.tenant_id)
-    at = moment(voters[-1].decided_at)
-    return (Words("Approved by "), *names, Words(" at "), at, Words(". "))
+    pieces: list[Piece] = [Words("Approved by ")]
+    for cast in voters:
+        if len(pieces) > 1:
+            pieces.append(Words(", "))
+        pieces.append(person(cast.principal, record.tenant_id))
+        if cast.on_behalf_of is not None:
+            pieces += [Words(" for "), person(cast.on_behalf_of, record.tenant_id)]
+    return (*pieces, Words(" at "), moment(voters[-1].decided_at), Words(". "))
+
+
+def _ended(record: OperationRecord) -> tuple[Piece, ...]:
+    """Say when it ended."""
+    if record.ended_at is None:
+        return ()
+    return (Words("It ended at "), moment(record.ended_at), Words(". "))
+
+
+def _withdrawer(record: OperationRecord) -> tuple[Piece, ...]:
+    by = _text(record.detail.get("by"))
+    return (Words("By "), person(PrincipalId(by), record.tenant_id), Words(". ")) if by else ()
 
 
 def _because(record: OperationRecord) -> str:
@@ -168,7 +139,7 @@ def _waits_for_desk(record: OperationRecord) -> tuple[Item, ...]:
         return ()
     return (
         paragraph("It waits: the ticket desk could not be read. We go on looking by ourselves."),
-        excerpt(record.desk_problem, _LONGEST_WORD_OF_EVIDENCE),
+        excerpt(record.desk_problem, _LONGEST_PROBLEM),
     )
 
 
@@ -186,14 +157,12 @@ def _awaiting(record: OperationRecord) -> tuple[Item, ...]:
         pieces.append(f"{duration(approval.decide_within_seconds)}. ")
     else:
         pieces += ["Decide by ", moment(approval.decide_by), ". "]
-    voters = _voters(record, Vote.APPROVE)
-    if approval.quorum > 1 or voters:
-        pieces.append(f"{len(voters)} of {approval.quorum} approvals so far")
-        if voters:
-            pieces.append(": ")
-            pieces += people([cast.principal for cast in voters], record.tenant_id)
-        pieces.append(". ")
-    return (_headline("Waiting for approval"), paragraph(*pieces))
+    return (
+        _headline("Waiting for approval"),
+        paragraph(*pieces, *clock_of(record)),
+        *votes_of(record),
+        *asked_about(record),
+    )
 
 
 def _use_by(record: OperationRecord) -> Item:
@@ -217,10 +186,12 @@ def _succeeded(record: OperationRecord) -> tuple[Item, ...]:
     trouble = trouble_of(record)
     return (
         _headline("Done" if trouble is None else f"Done: {trouble}", _approvers(record)),
+        *checked(record),
         Paragraph((*when, *_effects(record))),
+        *handed_over(record),
         *afterwards_of(record),
         *words_of(record),
-        *_evidence(record),
+        *evidence(record),
     )
 
 
@@ -234,9 +205,11 @@ def _partial(record: OperationRecord) -> tuple[Item, ...]:
             title = "Done in part"
     return (
         _headline(title, _approvers(record)),
+        *checked(record),
         paragraph(*_effects(record), _because(record), what_follows(record)),
+        *handed_over(record),
         *words_of(record),
-        *_evidence(record),
+        *evidence(record),
     )
 
 
@@ -247,11 +220,12 @@ def _unknown(record: OperationRecord) -> tuple[Item, ...]:
     lost = record.reason is Reason.OUTCOME_LOST
     return (
         _headline(f"Not known: it may have been {done}", _approvers(record)),
+        *checked(record),
         paragraph(*_effects(record), "" if lost else _because(record)),
         *doubt_of(record),
         *next_of(record),
         *words_of(record),
-        *_evidence(record),
+        *evidence(record),
     )
 
 
@@ -274,20 +248,30 @@ def _rejected(record: OperationRecord) -> tuple[Item, ...]:
 def _stale(record: OperationRecord) -> tuple[Item, ...]:
     title = _headline("Out of date: nothing was done", _approvers(record))
     if record.reason is not Reason.VERSION_CHANGED:
-        return (title, paragraph(_because(record)))
+        return (title, paragraph(_because(record), *_ended(record)))
     return (
         title,
         paragraph(
             _versions(record),
-            "Ask for a fresh proposal." if record.undoes is None else NOT_UNDONE,
+            "" if record.undoes is None else f"{NOT_UNDONE} ",
+            *_ended(record),
         ),
+        *(replaced_by(record) or _asks_for_it(record)),
         *_changes_since(record),
     )
 
 
+def _asks_for_it(record: OperationRecord) -> tuple[Item, ...]:
+    """Say what may be done about a proposal that was out of date."""
+    if not may_be_proposed_again(record):
+        return ()
+    return (paragraph("If the same still fits, have it proposed again."),)
+
+
 def _now_that_it_moved(record: OperationRecord) -> str:
     if record.undoes is None:
-        return "Reject it, and the agent reads the ticket again."
+        again = "Have it proposed again if it still fits, or reject it"
+        return f"{again if may_be_proposed_again(record) else 'Reject it'}, {_READS_AGAIN}"
     return f"{NOT_UNDONE} Leave it closed here."
 
 
@@ -299,8 +283,7 @@ def _versions(record: OperationRecord) -> str:
 
 
 def _changes_since(record: OperationRecord) -> tuple[Item, ...]:
-    since = record.ticket.changes_since
-    return (changes(since),) if since else ()
+    return changes(record.ticket.changes_since)
 
 
 def _effects(record: OperationRecord) -> tuple[Piece, ...]:
@@ -326,41 +309,6 @@ def _effect(effect: EffectRecord, ended: bool) -> str:
             return f"{subject} may have been {done}."
         case _:
             assert_never(effect.status)
-
-
-def _evidence(record: OperationRecord) -> tuple[Item, ...]:
-    """Give what is known of the newest attempt of each effect and of those still in doubt."""
-    lines = [
-        line
-        for effect in record.effects
-        for attempt in effect.attempts
-        if attempt.status is AttemptStatus.UNKNOWN or attempt is effect.attempts[-1]
-        for line in _attempt(effect, attempt)
-    ]
-    if not lines:
-        return ()
-    text = "\n".join(lines[-_MOST_LINES_OF_EVIDENCE:])
-    return (paragraph("What this rests on:"), literal(text, LONGEST_EVIDENCE))
-
-
-def _attempt(effect: EffectRecord, attempt: AttemptRecord) -> list[str]:
-    """Spell one attempt's evidence, or nothing where there is none yet; words stand elsewhere."""
-    said = {SAID, SAID_BY, NOTE} if SAID in attempt.evidence else set()
-    lines = [
-        f"    {one_line(key, 40)}: {one_line(_spell(value), _LONGEST_WORD_OF_EVIDENCE)}"
-        for key, value in attempt.evidence.items()
-        if key not in said
-    ]
-    at = attempt.reported_at or attempt.opened_at
-    return [f"{effect.kind.value}, attempt {attempt.number}, {stamp(at)}", *lines] if lines else []
-
-
-def _spell(value: JsonValue) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Mapping):
-        return json.dumps(dict(value), default=str, ensure_ascii=False)
-    return json.dumps(value, default=str, ensure_ascii=False)
 
 
 def _text(value: JsonValue) -> str:

@@ -14,6 +14,11 @@ def strings_in(text: str, names: Set[str]) -> dict[str, str] | None:
         return None
     if not isinstance(fields, dict) or set(fields) != names:
         return None
-    if not all(isinstance(part, str) for part in fields.values()):
+    if not all(isinstance(part, str) and _is_ours(part) for part in fields.values()):
         return None
     return fields
+
+
+def _is_ours(part: str) -> bool:
+    """We write names, numbers and JSON of them: what could not even be stored is none of it."""
+    return part.isascii() and part.isprintable()

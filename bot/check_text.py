@@ -44,6 +44,15 @@ def asked(name: CheckName) -> str:
             assert_never(name)
 
 
+def in_short(version: int, *, undoes: bool, by_policy: bool) -> str:
+    """Say in one line of a card what all checks of an opening that took place have found."""
+    ticket = f"the ticket still at version {version}"
+    if undoes:
+        ticket = "the ticket still as our own close had left it"
+    consent = "the policy still consents" if by_policy else "the approval in time"
+    return f"exactly what was approved, {ticket}, {consent}, permissions hold, not done before"
+
+
 def told(checks: object, decisive: JsonObject) -> Iterator[str]:
     """Tell recorded checks in the order in which they count, each with its result.
 

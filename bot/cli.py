@@ -11,9 +11,11 @@ import click
 from bot.commands.demo import demo
 from bot.commands.doubt import doubt
 from bot.commands.explain import explain
+from bot.commands.grants import grants
 from bot.commands.manifest import manifest
 from bot.commands.migrate import migrate
 from bot.commands.policy import policy
+from bot.commands.second_factor import second_factor
 from bot.commands.tickets import tickets
 from bot.commands.up import up
 
@@ -49,7 +51,18 @@ def main() -> None:
     """
 
 
-for _command in (demo, up, migrate, manifest, policy, tickets, doubt, explain):
+for _command in (
+    demo,
+    up,
+    migrate,
+    manifest,
+    policy,
+    tickets,
+    doubt,
+    explain,
+    grants,
+    second_factor,
+):
     main.add_command(_command)
 
 

@@ -10,7 +10,7 @@ from executor.domain.ids import operation_label, run_label
 from executor.domain.run import RunStatus
 from executor.domain.transition import Reason
 
-COMMANDS = ("start", "status", "cancel", "help")
+COMMANDS = ("start", "status", "cancel", "pending", "grants", "delegate", "help")
 """The words that may follow the slash command."""
 
 
@@ -60,6 +60,12 @@ def cancelled(run: int) -> str:
     return f"Cancelled {run_label(run)}. What was not sent yet will not be sent."
 
 
+def cancelled_after(run: int, done: Sequence[int]) -> str:
+    """Confirm a cancel that came after something was done."""
+    names = ", ".join(operation_label(number) for number in done)
+    return f"{cancelled(run)} Too late for {names}: already done."
+
+
 def cancelled_too_late(run: int) -> str:
     """Confirm a cancel that came after something was sent."""
     return (
@@ -71,6 +77,11 @@ def cancelled_too_late(run: int) -> str:
 def run_unknown() -> str:
     """Say that no run has that number."""
     return sentence(Reason.RUN_UNKNOWN, {})
+
+
+def operation_unknown() -> str:
+    """Say that no operation has that number."""
+    return f"There is no such operation. {hint('pending')} lists what waits for you."
 
 
 def unknown_command(word: str) -> str:
@@ -88,6 +99,9 @@ def help_text() -> str:
             f"{hint('start')} and a goal: start a run, for example: close ticket 4101",
             f"{hint('status')}: list the runs; with run_7: show that one",
             f"{hint('cancel')} run_7: stop a run before it sends anything more",
+            f"{hint('pending')}: list what waits for your decision; with op_12: show all of it",
+            f"{hint('grants')}: list the roles given to you or by you; give and revoke them",
+            f"{hint('delegate')} @somebody approver until 2026-12-24: pass on a role of yours",
             f"{hint('help')}: show this",
         )
     )

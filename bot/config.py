@@ -21,6 +21,11 @@ HELP: Mapping[str, str] = {
         "copy the Signing Secret from Basic Information on api.slack.com/apps; while it is being "
         "changed, write the new and the old one with a comma between"
     ),
+    "SIGNOFF_SEALING_KEY": (
+        "print one with `signoff second-factor key`; while it is being changed, write the new and "
+        "the old one with a comma between"
+    ),
+    "SIGNOFF_PUBLIC_URL": "write the address at which people's browsers reach this process",
     "SIGNOFF_RESEND_WEBHOOK_SECRET": (
         "copy the Signing Secret (whsec_…) of the webhook at resend.com/webhooks; while it is "
         "being changed, write the new and the old one with a comma between"
@@ -30,6 +35,7 @@ HELP: Mapping[str, str] = {
         "changed, write the new and the old pair with a comma between"
     ),
 }
+_SEALING_KEY = re.compile(r"[A-Za-z0-9_-]{43}=")
 _RESEND_SECRET = re.compile(r"whsec_(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
 
 
@@ -49,6 +55,10 @@ class BotSettings(Settings):
     outbox_lease_seconds: float = Field(
         default=30.0, alias="SIGNOFF_OUTBOX_LEASE_SECONDS", gt=0, le=600
     )
+    public_url: str | None = Field(
+        default=None, alias="SIGNOFF_PUBLIC_URL", pattern=r"^https?://[^/\s]+[^\s]*$"
+    )
+    sealing_key: SecretStr | None = Field(default=None, alias="SIGNOFF_SEALING_KEY")
     port: int = Field(default=8080, alias="SIGNOFF_PORT", ge=0, le=65_535)
 
     @field_validator("slack_signing_secret")
@@ -73,6 +83,19 @@ class BotSettings(Settings):
         if not pairs or not all(user and password for user, _, password in pairs):
             raise ValueError("is not user:password, so nothing could be verified")
         return value
+
+    @field_validator("sealing_key")
+    @classmethod
+    def _something_can_be_sealed(cls, value: SecretStr) -> SecretStr:
+        parts = _parts(value)
+        if not parts or not all(_SEALING_KEY.fullmatch(part) for part in parts):
+            raise ValueError("is not 32 bytes in URL-safe base64, so nothing could be sealed")
+        return value
+
+    @property
+    def sealing_keys(self) -> tuple[str, ...]:
+        """The keys of the seals on second factors, the newest first; none: there are none."""
+        return tuple(_parts(self.sealing_key))
 
     @property
     def signing_secrets(self) -> tuple[bytes, ...]:

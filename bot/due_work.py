@@ -15,11 +15,16 @@ from executor.domain.errors import ExecutorError
 
 _log = logging.getLogger(__name__)
 
+_SHORTEST_REST_SECONDS = 0.01
+
 ItemT = TypeVar("ItemT")
 
 
 class DueWork(Generic[ItemT]):
-    """Takes with ``take`` and does with ``do``; ``wait`` returns early when there is news."""
+    """Takes with ``take`` and does with ``do``; ``wait`` returns early when there is news.
+
+    ``again_in`` says in how many seconds more will be due, where the last ``take`` could tell.
+    """
 
     def __init__(
         self,
@@ -30,6 +35,7 @@ class DueWork(Generic[ItemT]):
         *,
         most: int = 8,
         poll_seconds: float = 1.0,
+        again_in: Callable[[], float | None] = lambda: None,
     ) -> None:
         self._name = name
         self._take = take
@@ -37,6 +43,7 @@ class DueWork(Generic[ItemT]):
         self._wait = wait
         self._most = most
         self._poll_seconds = poll_seconds
+        self._again_in = again_in
         self._in_hand: set[asyncio.Task[None]] = set()
 
     async def run(self) -> None:
@@ -77,7 +84,9 @@ class DueWork(Generic[ItemT]):
 
     async def _rest(self) -> None:
         """Wait for news, for the end of a piece (it may have made another due), or the poll."""
-        news = asyncio.ensure_future(self._wait(self._poll_seconds))
+        again_in = self._again_in()
+        rest = self._poll_seconds if again_in is None else min(self._poll_seconds, again_in)
+        news = asyncio.ensure_future(self._wait(max(rest, _SHORTEST_REST_SECONDS)))
         try:
             await asyncio.wait({news, *self._in_hand}, return_when=asyncio.FIRST_COMPLETED)
         finally:

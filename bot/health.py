@@ -10,14 +10,20 @@ from aiohttp import web
 from bot.ingress.counts import Counts
 from bot.ingress.webhooks import WebhookCounts
 from executor.domain.errors import ExecutorError
+from executor.domain.ids import TenantId
+from executor.engine.card_turns import Delivery
+from executor.engine.delivery_trouble import WORKSPACE
 from executor.engine.doubt import count_in_doubt
 from executor.engine.engine import Engine
+from executor.engine.people import group_problems
 from executor.engine.presenting import cards_behind
 from executor.engine.setup import schema_is_current
 from executor.engine.status import database_time
+from executor.engine.unseen import delivery_report
 
 MOST_SKEW_SECONDS = 2.0
 BEHIND_AFTER_SECONDS = 60.0
+WAITS_FOR_ITS_TURN = "waits_for_its_turn"
 _CHECK_SECONDS = 3.0
 
 
@@ -30,11 +36,15 @@ class Health:
         counts: Counts,
         is_listening: Callable[[], bool],
         webhooks: Mapping[str, WebhookCounts],
+        tenant: TenantId,
+        delivery: Delivery,
     ) -> None:
         self._engine = engine
         self._counts = counts
         self._is_listening = is_listening
         self._webhooks = webhooks
+        self._tenant = tenant
+        self._delivery = delivery
 
     async def healthz(self, request: web.Request) -> web.Response:
         """Say that the process lives."""
@@ -72,3 +82,34 @@ class Health:
         behind, unseen = await cards_behind(self._engine, BEHIND_AFTER_SECONDS)
         in_doubt = await count_in_doubt(self._engine)
         report |= {"cards_behind": behind, "cards_unseen": unseen, "in_doubt": in_doubt}
+        # Nobody acts by being in such a group; whoever is named by name is not held up by it.
+        report["groups_unknown"] = await group_problems(self._engine, self._tenant)
+        report |= await self._look_at_delivery()
+
+    async def _look_at_delivery(self) -> dict[str, object]:
+        """Tell what cannot be shown; requests are taken on all the same."""
+        found = await delivery_report(self._engine, self._delivery)
+        return {
+            "approvals_unseen": sum(one.approvals for one in found.unseen),
+            "approvals_unseen_oldest_seconds": round(
+                max((one.oldest_seconds for one in found.unseen), default=0.0)
+            ),
+            "approvals_unseen_problems": {
+                one.problem or WAITS_FOR_ITS_TURN: one.approvals for one in found.unseen
+            },
+            "delivery_troubles": [
+                {
+                    "where": self._named(one.place),
+                    "problem": one.problem,
+                    "seconds": round(one.seconds),
+                    "is_tried": one.is_tried,
+                }
+                for one in found.troubles
+            ],
+        }
+
+    def _named(self, place: str) -> str:
+        """Name a place without its id."""
+        route = self._delivery.route
+        names = {WORKSPACE: "workspace", route.channel: "channel", route.fallback: "fallback"}
+        return names.get(place, "another channel")

@@ -1,7 +1,8 @@
 """Stored events become runs: what a person asked for by naming the bot, once.
 
-Events are handled in the commit that does what they ask for. Messages of bots, our own among them,
-and changes of messages ask for nothing.
+An event that tells of a change of people or groups is no wish: it makes what was seen of them old.
+Events are handled in the commit that does what they ask for. Messages of bots are another matter
+(see ``agent_requests``); our own, and changes of messages, ask for nothing.
 """
 
 from __future__ import annotations
@@ -12,13 +13,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bot import command_replies, replies
+from bot.agent_mentions import agent_mention_of
+from bot.agent_requests import AgentRequests
+from bot.home_delivery import HomeDelivery, opened_by
 from bot.identity import IdentityWatch
 from bot.listeners.commands import started_text
+from bot.people_events import change_of
 from bot.whisper import Whisperer
-from executor.domain.ids import PrincipalId, TenantId, slack_principal
+from bot.workspace_events import handle_change_of_place
+from executor.domain.ids import TenantId, slack_principal
 from executor.domain.payloads import JsonObject
+from executor.domain.policy import SlackSection
 from executor.engine.engine import Engine
 from executor.engine.events import StoredEvent, handle_by_nothing, handle_by_starting
+from executor.engine.people import handle_by_outdating
 from executor.engine.start import StartRequest
 
 _log = logging.getLogger(__name__)
@@ -78,18 +86,39 @@ class Inbox:
         bot_user: str,
         people: IdentityWatch,
         whisperer: Whisperer,
+        slack: SlackSection,
+        homes: HomeDelivery,
+        agents: AgentRequests,
     ) -> None:
         self._engine = engine
         self._tenant = tenant
         self._bot_user = bot_user
         self._people = people
         self._whisperer = whisperer
+        self._homes = homes
+        self._agents = agents
+        self._channels = frozenset({slack.channel, slack.fallback_channel or slack.channel})
 
     async def handle(self, event: StoredEvent) -> None:
         """Do what one event asks for, or leave it for the next try."""
-        mention = mention_of(event.payload, self._tenant, self._bot_user)
         if event.tenant_id != self._tenant:
             return
+        changed = change_of(event.payload, self._tenant)
+        if changed is not None:
+            await handle_by_outdating(self._engine, event, changed.people, changed.groups)
+            return
+        if await handle_change_of_place(self._engine, event, self._bot_user, self._channels):
+            return
+        looker = opened_by(event.payload)
+        if looker is not None:
+            await self._homes.publish(looker)
+            await handle_by_nothing(self._engine, event)
+            return
+        by_agent = agent_mention_of(event.payload, self._tenant, self._agents.us)
+        if by_agent is not None:
+            await self._agents.handle(event, by_agent)
+            return
+        mention = mention_of(event.payload, self._tenant, self._bot_user)
         if mention is None:
             await handle_by_nothing(self._engine, event)
             return
@@ -97,8 +126,8 @@ class Inbox:
             await handle_by_nothing(self._engine, event)
             self._answer(mention, command_replies.help_text())
             return
-        who: PrincipalId = slack_principal(TenantId(mention.team), mention.user)
-        if not await self._people.ensure_fresh([who]):
+        who = await self._people.acting(slack_principal(mention.team, mention.user))
+        if who is None:
             await self._leave(event, mention)
             return
         result = await handle_by_starting(

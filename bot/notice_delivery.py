@@ -1,4 +1,5 @@
-"""Stored private answers are told, best effort: at most three tries, then forgotten.
+"""Stored private answers are told, best effort: at most three tries, then forgotten. One that came
+too soon for Slack waits as long as Slack says, and that was no try.
 
 Slack does not promise that an ephemeral message arrives, and the card tells the same to everybody.
 """
@@ -13,7 +14,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.notice_text import notice_text
 from bot.slack_answers import LOST_CALL, Proof, trouble
 from executor.engine.engine import Engine
-from executor.engine.presenting import Notice, drop_notice
+from executor.engine.presenting import Notice, drop_notice, put_off_notice
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +43,9 @@ class NoticeDelivery:
         except LOST_CALL as error:
             problem = trouble(error)
             _log.info("a private answer was not sent (try %d): %s", notice.tries, problem.code)
+            if problem.proof is Proof.RATE_LIMITED:
+                await put_off_notice(self._engine, notice, problem.retry_after_seconds)
+                return
             if problem.proof is not Proof.REFUSED and notice.tries < MOST_TRIES:
                 return
         await drop_notice(self._engine, notice)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from bot import replies
 from bot.doubt_replies import word_given
 from bot.reopening_replies import recorded_reopening
+from bot.stopping_replies import asked, run_goes_on, run_stopped, withdrawn
 from executor.domain.approval import Vote
 from executor.domain.ids import PrincipalId
 from executor.domain.intent import REOPEN_TICKET
@@ -27,11 +28,18 @@ def notice_text(answer: JsonObject) -> str:
     operation = number if isinstance(number, int) else None
     match answer.get("kind"):
         case "recorded" if operation is not None:
-            missing = _number(answer, "quorum") - _number(answer, "votes")
+            missing = _number(answer, "still_needed")
             vote = Vote(str(answer.get("vote")))
             if answer.get("about") == REOPEN_TICKET:
-                return recorded_reopening(vote, operation, still_needed=max(0, missing))
-            return replies.recorded(vote, operation, still_needed=max(0, missing))
+                return recorded_reopening(vote, operation, still_needed=missing)
+            if "stopped" in answer:
+                stopped = run_stopped(_number(answer, "stopped"), _numbers(answer, "sending"))
+                return f"{replies.recorded_alone(vote, operation)} {stopped}"
+            return replies.recorded(vote, operation, still_needed=missing)
+        case "asked" if operation is not None:
+            return asked(operation)
+        case "withdrawn" if operation is not None:
+            return withdrawn(operation)
         case "word_given" if operation is not None:
             return word_given(
                 Said(str(answer.get("said"))),
@@ -39,15 +47,23 @@ def notice_text(answer: JsonObject) -> str:
                 str(answer.get("effect")),
                 still_needed=_number(answer, "still_needed"),
             )
+        case "edited" if operation is not None:
+            return replies.edited(operation, _number(answer, "successor"))
+        case "proposed_again" if operation is not None:
+            before = answer.get("before") is True
+            successor = _number(answer, "successor")
+            return replies.proposed_again(operation, successor, before=before)
         case "refused":
             detail = answer.get("detail")
-            return refusal_text(
+            refused = refusal_text(
                 Reason(str(answer.get("reason"))),
                 detail if isinstance(detail, dict) else {},
                 operation,
             )
+            return f"{refused}{_goes_on(answer)}"
         case "unchanged":
-            return replies.sentence(Reason(str(answer.get("reason"))), {})
+            said = replies.sentence(Reason(str(answer.get("reason"))), {})
+            return f"{said}{_goes_on(answer)}"
         case _:
             return replies.outdated_card()
 
@@ -61,6 +77,17 @@ def refusal_text(reason: Reason, detail: JsonObject, operation: int | None = Non
         # The last of them was the one that decided.
         return replies.already_decided(vote, operation, PrincipalId(deciders[-1]))
     return replies.sentence(reason, {k: v for k, v in detail.items() if k != "by"})
+
+
+def _goes_on(answer: JsonObject) -> str:
+    """Say of a run that the click would have stopped that it was not."""
+    return f" {run_goes_on(_number(answer, 'goes_on'))}" if "goes_on" in answer else ""
+
+
+def _numbers(answer: JsonObject, key: str) -> list[int]:
+    values = answer.get(key)
+    listed = values if isinstance(values, Sequence) and not isinstance(values, str) else ()
+    return [value for value in listed if isinstance(value, int)]
 
 
 def _number(answer: JsonObject, key: str) -> int:

@@ -24,8 +24,23 @@ _ROLES = {
     "request": "start runs",
     "approve": "decide",
     "cancel": "cancel runs",
+    "edit": "edit proposals",
+    "operate": "give or revoke roles of others",
+    "own_role": "pass on a role that is not your own",
 }
-_KINDS = {"deactivated": "deactivated accounts", "bot": "bots", "guest": "guests"}
+_GRANT_PROBLEMS = {
+    "resource": "A grant is about everything (*), or kind:, desk: or ticket: and a name.",
+    "person": "A role can be given to a member of this workspace only.",
+    "times": "A grant has to end later than it begins, and later than now.",
+    "delegation": "Whoever passes a role on gives it to somebody else, and until a date.",
+}
+_KINDS = {
+    "deactivated": "deactivated accounts",
+    "bot": "bots",
+    "guest": "guests",
+    "app": "accounts that only use the app",
+    "unknown": "people whom it does not know in this workspace",
+}
 _VERBS = {Vote.APPROVE: "approved", Vote.REJECT: "rejected"}
 
 
@@ -34,7 +49,7 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
 
     Used from ``detail``, where present and of the right shape: ``by`` (a principal), ``missing``
     (a permission), ``is`` (what an identity is), ``run`` and ``operation`` (numbers), ``effect``
-    (a kind of effect).
+    (a kind of effect), ``successor`` (a number) and ``editor`` (a principal).
     """
     match reason:
         case Reason.NOT_PERMITTED:
@@ -55,6 +70,24 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
             return "You asked for the same in another run, so somebody else has to approve it."
         case Reason.OWN_EDIT:
             return "You edited this, so somebody else has to approve it."
+        case Reason.SECOND_FACTOR_NEEDED:
+            return "This needs a second factor. Follow the link that we sent you to decide on it."
+        case Reason.SECOND_FACTOR_WRONG:
+            return "This code is wrong, or was used before. Wait for the next one and try again."
+        case Reason.SECOND_FACTOR_BLOCKED:
+            return "Too many wrong codes. Wait a quarter of an hour, then click the card again."
+        case Reason.NO_SECOND_FACTOR:
+            return "You have no second factor here yet. Ask an operator to give you one."
+        case Reason.LINK_ENDED:
+            return "This link has ended. Click the card in Slack again for a new one."
+        case Reason.GRANT_UNKNOWN:
+            return f"There is no such grant. {hint('grants')} lists them."
+        case Reason.GRANT_INVALID:
+            return _GRANT_PROBLEMS.get(
+                str(detail.get("problem")), "This grant cannot be given as it is. Correct it."
+            )
+        case Reason.ROLE_UNKNOWN:
+            return "There is no such role. The policy file names the roles of this workspace."
         case Reason.CONTENT_CHANGED:
             return "The content has changed since you looked. Decide on the newest card."
         case Reason.NOT_SHOWN:
@@ -72,7 +105,28 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
         case Reason.EXPIRED:
             return "The time to decide is over and nothing was done. Ask for it again if needed."
         case Reason.WITHDRAWN:
-            return "This was withdrawn because its run has ended. Nothing was done."
+            return "This was withdrawn and nothing was done. The card says why."
+        case Reason.NOT_YOURS_TO_WITHDRAW:
+            return "Only whoever asked for it or an operator can withdraw it. You may reject it."
+        case Reason.WITHDRAWN_BY_REQUESTER:
+            return "Whoever asked for it has withdrawn it."
+        case Reason.WITHDRAWN_BY_OPERATOR:
+            return "An operator has withdrawn it."
+        case Reason.NOBODY_TO_ASK:
+            return "No agent works on this, so nobody could answer. Decide by what the card shows."
+        case Reason.QUESTION_LIMIT:
+            return "As many questions as the policy allows were asked about this. Decide on it."
+        case Reason.QUESTION_OVERTAKEN:
+            return "It was decided or replaced before the agent had answered."
+        case Reason.SUPERSEDED if "successor" in detail:
+            after = _numbered(detail, "successor", operation_label) or "Something else"
+            editor = detail.get("editor")
+            by = f", edited by {mention(PrincipalId(editor))}," if isinstance(editor, str) else ""
+            return f"{after}{by} has taken its place. Look at its card."
+        case Reason.NOTHING_EDITED:
+            return "You changed nothing, so everything stays as it is."
+        case Reason.NOT_OUT_OF_DATE:
+            return "The ticket still stands as it was proposed. Decide on this card."
         case Reason.SUPERSEDED:
             return "A newer proposal has taken its place. Decide on the newest card."
         case Reason.CONFLICTS_WITH:
@@ -82,6 +136,11 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
             return "This has already been done, so it is not done again."
         case Reason.DESK_UNAVAILABLE:
             return "The ticket desk could not be read. Try again when it answers."
+        case Reason.NOT_CONFIGURED:
+            return (
+                "Nothing can be proposed from here: the bot lacks the executor's settings of mail "
+                "and desk. Tell an operator."
+            )
         case Reason.DESK_NOTIFIES:
             return (
                 "The ticket desk itself would mail the customer as well. Switch that off, "
@@ -147,6 +206,8 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
             return f"{closing} has ended otherwise meanwhile, so there is nothing to undo."
         case Reason.CANCELLED:
             return f"The run was cancelled{_by(detail)}."
+        case Reason.REJECTED_AND_STOPPED:
+            return f"A proposal was rejected and the run stopped with it{_by(detail)}."
         case Reason.COMPLETED:
             return "The agent says that it is finished."
         case Reason.STEP_LIMIT:
@@ -157,6 +218,8 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
             return "The money for this is used up. Ask whoever keeps the policy to raise the limit."
         case Reason.REJECTION_LIMIT:
             return "Too many proposals in a row were rejected. Start a new run with a clearer goal."
+        case Reason.NOBODY_DECIDED:
+            return "The run was stopped because nobody decided in time."
         case Reason.TOOL_ERROR_LIMIT:
             return "Too many of the agent's requests in a row failed. Start a new run."
         case Reason.REPEATED_PROPOSAL:
@@ -183,7 +246,7 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
 
 def recorded(vote: Vote, operation: int, *, still_needed: int) -> str:
     """Confirm a vote that is stored; ``still_needed`` counts the approvals that are missing."""
-    said = f"Recorded: you {_VERBS[vote]} {operation_label(operation)}."
+    said = recorded_alone(vote, operation)
     if vote is Vote.REJECT:
         return f"{said} Nothing will be sent, and the agent is told why."
     if still_needed > 0:
@@ -191,9 +254,54 @@ def recorded(vote: Vote, operation: int, *, still_needed: int) -> str:
     return f"{said} The card will show what came of it."
 
 
+def edited(operation: int, successor: int) -> str:
+    """Confirm an edit that is stored."""
+    return (
+        f"Recorded: {operation_label(successor)} takes the place of {operation_label(operation)} "
+        "with your changes. Somebody else has to approve it."
+    )
+
+
+def proposed_again(operation: int, successor: int, *, before: bool) -> str:
+    """Confirm that the same was proposed again, or tell that it had been ``before``."""
+    old, new = operation_label(operation), operation_label(successor)
+    if before:
+        return f"{old} was already proposed again as {new}. Decide on its card."
+    return f"Recorded: {old} is proposed again as {new}. Somebody else has to approve it."
+
+
+def too_long_to_edit() -> str:
+    """Tell that an email does not fit into a form."""
+    return (
+        "This email is too long to be edited in Slack. Reject it and say what to change, "
+        "and the agent writes it anew."
+    )
+
+
+def cannot_edit_here() -> str:
+    """Tell that this bot does not know how emails leave."""
+    return (
+        "Nothing was recorded: this bot does not know the mail settings, so it can neither edit "
+        "nor propose again. An operator has to give it those of the executor."
+    )
+
+
+def recorded_alone(vote: Vote, operation: int) -> str:
+    """Confirm a vote that is stored, without what follows from it."""
+    return f"Recorded: you {_VERBS[vote]} {operation_label(operation)}."
+
+
 def already_decided(vote: Vote, operation: int, by: PrincipalId) -> str:
     """Tell that somebody, perhaps the same person, decided before this click."""
     return f"{operation_label(operation)} was already {_VERBS[vote]} by {mention(by)}."
+
+
+def no_link() -> str:
+    """Tell that the second factor cannot be asked for just now."""
+    return (
+        "The link for your second factor could not be sent, so nothing was recorded. Click again; "
+        "if it goes on, tell an operator."
+    )
 
 
 def not_confirmed() -> str:

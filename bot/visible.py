@@ -1,8 +1,9 @@
 """Untrusted text as a person may read it: nothing in it hides, reorders or passes for another.
 
-``conceal(reveal(text).text) == text`` for every string: what a reviewer reads determines what was
-proposed, character for character. What cannot be seen becomes an escape, ``⟦U+202E⟧``; four or more
-of one in a row become ``⟦U+200B×12⟧``. The bracket that opens an escape is itself escaped. Pure.
+What is shown determines what was written, character for character: no two texts are revealed
+alike. What cannot be seen becomes an escape, ``⟦U+202E⟧``; four or more of one in a row become
+``⟦U+200B×12⟧``. The bracket that opens an escape is itself escaped, so that text which only looks
+like an escape can be told from one. ``tests/support/card_reading.py`` reads it back. Pure.
 """
 
 from __future__ import annotations
@@ -10,40 +11,31 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from itertools import groupby
 
 from bot.confusable import posing_letters
+from bot.trick import CLOSING, OPENING, ORDINARY, Trick, is_mark, name_of, trick_of
 
-OPENING = "⟦"
-CLOSING = "⟧"
-END = "⟦end⟧"
+END = f"{OPENING}end{CLOSING}"
 """Stands after a text's last character: nothing follows, and no space there can get lost."""
+
+EMPTY = f"{OPENING}empty{CLOSING}"
+"""Stands for a text without any character."""
 
 MOST_MARKS = 3
 """Combining marks in a row that writing systems need; more of them draw over other lines."""
 
+MOST_BLANK_LINES = 4
+"""Blank lines in a row that stand as they are; more of them are counted instead."""
+
 _SHORTEST_RUN = 4
-_ESCAPE = re.compile(r"⟦U\+([0-9A-F]{4,6})(?:×([0-9]{1,7}))?⟧")
-
-
-class Trick(StrEnum):
-    """What a character could do to a reader if it were left as it is."""
-
-    CONTROL = "control character"
-    BIDI = "changes the direction of text"
-    ZERO_WIDTH = "takes no space"
-    TAG = "invisible tag"
-    VARIATION = "changes how the character before it looks"
-    SOFT_HYPHEN = "invisible hyphen"
-    SPACE = "looks like a space"
-    SEPARATOR = "breaks the line"
-    SURROGATE = "half of a character"
-    UNASSIGNED = "has no agreed look"
-    STACKED = "stacked mark"
-    CONFUSABLE = "looks like another letter in an address"
-    BRACKET = "opens an escape"
+# Newlines around a counted run stay, so that the count stands on a line of its own.
+_BLANK_LINES = re.compile(rf"(?<=\n)\n{{{MOST_BLANK_LINES},}}(?=\n)")
+# A blank line that is not empty would not count as one; a table may need some space.
+_GAPS = re.compile(r"[ \t\u3000]{41,}|(?<![^\n])[ \t\u3000]+(?![^\n])")
+_GAPS_IN_LINE = re.compile(r"[ \u3000]{4,}|^[ \u3000]+|[ \u3000]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +49,12 @@ class Finding:
     @property
     def name(self) -> str:
         """Spell the character for a warning: ``U+202E RIGHT-TO-LEFT OVERRIDE``."""
-        name = unicodedata.name(chr(self.code), "") if self.trick is not Trick.SURROGATE else ""
-        return f"U+{self.code:04X} {name}".rstrip()
+        return name_of(self.code)
+
+    @property
+    def deceives(self) -> bool:
+        """Whether honest text seldom has it."""
+        return self.trick not in ORDINARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,41 +64,31 @@ class Revealed:
     text: str
     findings: tuple[Finding, ...]
 
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        """The findings that a reader must be warned of: a bracket is no trick."""
-        return tuple(f for f in self.findings if f.trick is not Trick.BRACKET)
-
 
 def reveal(text: str, *, one_line: bool = False) -> Revealed:
     """Make everything visible that hides or deceives; ``one_line`` escapes newline and tab too."""
-    if text.isascii() and text.isprintable():
+    gaps = _GAPS_IN_LINE if one_line else _GAPS
+    if text.isascii() and text.isprintable() and not gaps.search(text):
         return Revealed(text, ())
-    of_character = {c: _trick(c, one_line=one_line) for c in set(text)}
+    of_character = {c: trick_of(c, one_line=one_line) for c in set(text)}
     tricks = [of_character[c] for c in text]
+    _find_shaping(text, tricks)
+    for found in gaps.finditer(text):
+        tricks[found.start() : found.end()] = [
+            trick or Trick.GAP for trick in tricks[found.start() : found.end()]
+        ]
+    if not one_line:
+        for found in _BLANK_LINES.finditer(text):
+            tricks[found.start() : found.end()] = [Trick.BLANK_LINES] * len(found.group())
     for position in posing_letters(text):
         tricks[position] = tricks[position] or Trick.CONFUSABLE
-    for position in _stacked(text):
-        tricks[position] = tricks[position] or Trick.STACKED
-    if not any(tricks):
+    _find_marks(text, tricks)
+    escaped = [(position, trick) for position, trick in enumerate(tricks) if trick is not None]
+    if not escaped:
         return Revealed(text, ())
-    counts = Counter(
-        (trick, ord(c)) for c, trick in zip(text, tricks, strict=True) if trick is not None
-    )
-    parts: list[str] = []
-    for (character, trick), run in groupby(zip(text, tricks, strict=True)):
-        length = sum(1 for _ in run)
-        parts.append(character * length if trick is None else _escape(character, length))
+    counts = Counter((trick, ord(text[position])) for position, trick in escaped)
     findings = (Finding(trick, code, n) for (trick, code), n in counts.most_common())
-    return Revealed("".join(parts), tuple(findings))
-
-
-def conceal(text: str) -> str:
-    """Turn revealed text, with ``END`` or without, back into what it was made from."""
-    return _ESCAPE.sub(
-        lambda found: chr(int(found.group(1), 16)) * int(found.group(2) or 1),
-        text.removesuffix(END),
-    )
+    return Revealed("".join(_written(text, [p for p, _ in escaped])), tuple(findings))
 
 
 def merge(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -113,6 +99,24 @@ def merge(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     return tuple(Finding(trick, code, n) for (trick, code), n in counts.most_common())
 
 
+def runs_right_to_left(text: str) -> bool:
+    """Tell whether some of a text is read from right to left."""
+    return not text.isascii() and any(
+        unicodedata.bidirectional(c) in {"R", "AL", "AN"} for c in set(text)
+    )
+
+
+def _written(text: str, escaped: Sequence[int]) -> Iterator[str]:
+    """Write a text with an escape for each of these positions, and for runs of one character."""
+    done = 0
+    for _, together in groupby(enumerate(escaped), lambda e: (e[1] - e[0], text[e[1]])):
+        run = [position for _, position in together]
+        yield text[done : run[0]]
+        yield _escape(text[run[0]], len(run))
+        done = run[-1] + 1
+    yield text[done:]
+
+
 def _escape(character: str, length: int) -> str:
     code = f"U+{ord(character):04X}"
     if length < _SHORTEST_RUN:
@@ -120,62 +124,46 @@ def _escape(character: str, length: int) -> str:
     return f"{OPENING}{code}×{length}{CLOSING}"
 
 
-def _stacked(text: str) -> list[int]:
-    """List the marks beyond ``MOST_MARKS`` in a row."""
-    marks = {c for c in set(text) if unicodedata.category(c) in {"Mn", "Me"}}
+def _find_marks(text: str, tricks: list[Trick | None]) -> None:
+    """Find the marks beyond ``MOST_MARKS`` in a row, and those that have no letter before them."""
+    marks = {c for c in set(text) if is_mark(c)}
     if not marks:
-        return []
-    stacked: list[int] = []
-    run = 0
+        return
+    run, has_base = 0, False
     for position, character in enumerate(text):
-        run = run + 1 if character in marks else 0
-        if run > MOST_MARKS:
-            stacked.append(position)
-    return stacked
+        if character not in marks or tricks[position] is not None:
+            run, has_base = 0, tricks[position] is None and not character.isspace()
+            continue
+        run += 1
+        if not has_base:
+            tricks[position] = Trick.LOOSE_MARK
+        elif run > MOST_MARKS:
+            tricks[position] = Trick.STACKED
 
 
-_BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-# Letters and marks that draw nothing: fillers, the grapheme joiner, the blank braille pattern.
-_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-_VARIATION = re.compile("[\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-# The wide space of East Asian text is as visible as an ordinary one.
-_ORDINARY_SPACES = frozenset(" \u3000")
+def _find_shaping(text: str, tricks: list[Trick | None]) -> None:
+    """Find the joiners and the choices of a look that stand where scripts and emoji need them."""
+    for found in _SHAPING.finditer(text):
+        start, end = found.span()
+        if start > 0 and _shapes(text[start - 1], found.group(), text[end : end + 1]):
+            tricks[start:end] = [Trick.JOINER] * (end - start)
 
 
-def _trick(character: str, *, one_line: bool) -> Trick | None:
-    """Classify one character on its own; ``None`` means that it may be shown as it is."""
-    if " " <= character <= "~":
-        return None
-    if character == OPENING:
-        return Trick.BRACKET
-    if character in "\n\t":
-        return Trick.CONTROL if one_line else None
-    if character in _BIDI:
-        return Trick.BIDI
-    if character == "\u00ad":
-        return Trick.SOFT_HYPHEN
-    if "\U000e0000" <= character <= "\U000e007f":
-        return Trick.TAG
-    if _VARIATION.match(character):
-        return Trick.VARIATION
-    if character in _BLANK:
-        return Trick.ZERO_WIDTH
-    return _trick_by_category(character)
+_EMOJI_LOOKS = frozenset("\ufe0e\ufe0f")
+_SHAPING = re.compile("[\u200c\u200d]|\ufe0f\u20e3|[\ufe0e\ufe0f]")
 
 
-def _trick_by_category(character: str) -> Trick | None:
-    match unicodedata.category(character):
-        case "Cc":
-            return Trick.CONTROL
-        case "Cf":
-            return Trick.ZERO_WIDTH
-        case "Zl" | "Zp":
-            return Trick.SEPARATOR
-        case "Zs":
-            return None if character in _ORDINARY_SPACES else Trick.SPACE
-        case "Cs":
-            return Trick.SURROGATE
-        case "Co" | "Cn":
-            return Trick.UNASSIGNED
-        case _:
-            return None
+def _shapes(before: str, shaping: str, after: str) -> bool:
+    """Tell whether it shapes an emoji, or the letters of a word in a script that joins them."""
+    if shaping[0] in _EMOJI_LOOKS:
+        return _is_symbol(before) or before in "0123456789#*"
+    if before in _EMOJI_LOOKS or _is_symbol(before):
+        return after != "" and _is_symbol(after)
+    # Arabic to Myanmar: the scripts whose letters change with what stands beside them.
+    return after != "" and all(
+        "\u0600" <= c <= "\u109f" and unicodedata.category(c)[0] in "LM" for c in (before, after)
+    )
+
+
+def _is_symbol(character: str) -> bool:
+    return unicodedata.category(character) in {"So", "Sk", "Sm", "Po"} and not character.isascii()

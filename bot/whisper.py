@@ -19,6 +19,9 @@ from executor.domain.payloads import JsonObject
 _log = logging.getLogger(__name__)
 
 _SECONDS = 5.0
+_LONGEST_WAIT_SECONDS = 30.0
+"""What is said later than this answers nothing any more."""
+
 MOST_TRIES = 3
 """A busy Slack loses an answer that nobody stored; saying the same thing twice harms nobody."""
 
@@ -70,7 +73,10 @@ async def _sent(call: Callable[[], Awaitable[object]]) -> None:
         except LOST_CALL as error:
             problem = trouble(error)
             _log.info("a private answer was not sent (try %d): %s", tried, problem.code)
-            if problem.proof is Proof.REFUSED:
+            if (
+                problem.proof is Proof.REFUSED
+                or problem.retry_after_seconds > _LONGEST_WAIT_SECONDS
+            ):
                 return
             await asyncio.sleep(problem.retry_after_seconds)
         else:

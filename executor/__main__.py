@@ -23,6 +23,7 @@ from executor.config import (
     load_policy,
 )
 from executor.domain.errors import ExecutorError
+from executor.domain.ids import operator_principal
 from executor.domain.lease import LeaseTerms
 from executor.engine.closure_email import ClosureEmails
 from executor.engine.compensating import compensate_until_cancelled
@@ -82,7 +83,9 @@ async def _run(settings: ExecutorSettings) -> None:
     ) as database:
         bell = Bell(database)
         engine = _engine(settings, database, bell)
-        if await activate_policy(engine, policy):
+        if await activate_policy(
+            engine, policy, operator_principal(f"executor at {socket.gethostname()}")
+        ):
             _log.info("policy %s is active", policy.version)
         async with listening(database) as listener:
             worker = Worker(

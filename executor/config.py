@@ -6,15 +6,21 @@ Every problem is named at once, with how to get what is missing.
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
+from typing import get_args
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
 from executor.domain.lease import LeaseTerms
 from executor.domain.policy import Policy
+from executor.domain.policy_section import Misplaced
 
 POLICY_HELP = "set SIGNOFF_POLICY to the path of your policy file (see the README, Settings)"
 
@@ -61,7 +67,7 @@ class ExecutorSettings(Settings):
         default=5.0, alias="SIGNOFF_CLOCK_ALLOWANCE_SECONDS", gt=0
     )
     retry_seconds: float = Field(default=5.0, alias="SIGNOFF_RETRY_SECONDS", gt=0)
-    sweep_seconds: float = Field(default=5.0, alias="SIGNOFF_SWEEP_SECONDS", gt=0, le=60)
+    sweep_seconds: float = Field(default=4.0, alias="SIGNOFF_SWEEP_SECONDS", gt=0, le=60)
     grace_seconds: float = Field(default=20.0, alias="SIGNOFF_GRACE_SECONDS", ge=0)
 
     @model_validator(mode="after")
@@ -113,25 +119,123 @@ def load_policy(path: Path) -> Policy:
     try:
         return Policy.model_validate(document)
     except ValidationError as error:
-        problems = [
-            f"{path}:{_line_of(source, problem['loc'])}: "
-            f"{'.'.join(str(part) for part in problem['loc']) or 'policy'}: {problem['msg']}"
-            for problem in error.errors(include_url=False)
-        ]
-        raise PolicyInvalid("\n".join(problems)) from error
+        raise PolicyInvalid("\n".join(_policy_problems(path, source, error))) from error
+
+
+_IDS = (
+    'Slack user ids such as "U0123ABCD", or "group:" and the id of a user group: "group:S0123ABCD"'
+)
+_MEMBERS = f"write {_IDS}"
+_CHANNEL = 'write the id of a channel, such as "C0123ABCD": it stands at the bottom of its details'
+_POLICY_REMEDIES: Mapping[str, str] = {
+    "team": 'write the id of the workspace, such as "T0123ABCD"',
+    "channel": _CHANNEL,
+    "fallback_channel": _CHANNEL,
+    "requesters": f'write "everyone", or a list of {_IDS}',
+    "approvers": _MEMBERS,
+    "editors": _MEMBERS,
+    "operators": _MEMBERS,
+    "members": _MEMBERS,
+    "escalate_to": _MEMBERS,
+    "agents": 'write a list of the Slack user ids of bots, such as ["U0123ABCD"]',
+    "rules": "write each rule as a section of its own that begins with [[rules]]",
+    "roles": "begin each role with [roles.leads], its name in small letters, and list its members",
+    "amount_above": "write a number, such as 100 or 99.95",
+    "language_not_in": 'write language tags, such as ["en", "pt-BR"]',
+}
+_POLICY_REMEDIES_IN_RULES = {
+    "approvers": f'{_MEMBERS}, or "role:" and a role: "role:leads"',
+    "name": 'give it a name, such as name = "to strangers"',
+}
+
+
+def _policy_problems(path: Path, source: str, error: ValidationError) -> list[str]:
+    """Say each problem once, with its line and what to write instead."""
+    lines: dict[tuple[int | str, ...], str] = {}
+    for problem in error.errors(include_url=False):
+        # What is not a name of ours is how pydantic names the branch of a choice.
+        where = tuple(p for p in problem["loc"] if isinstance(p, int) or _NAME.fullmatch(p))
+        cause = problem.get("ctx", {}).get("error")
+        where = (*where, *cause.at) if isinstance(cause, Misplaced) else where
+        if any(where[: len(known)] == known or known[: len(where)] == where for known in lines):
+            continue
+        # The line tells which of several is meant.
+        named = ".".join(part for part in where if isinstance(part, str)) or "policy"
+        lines[where] = f"{path}:{_line_of(source, where)}: {named}: {_told(problem, where)}"
+    return list(lines.values())
+
+
+def _told(problem: ErrorDetails, where: tuple[int | str, ...]) -> str:
+    names = [part for part in where if isinstance(part, str)]
+    name = names[-1] if names else ""
+    section = names[0] if names else ""
+    remedy = _POLICY_REMEDIES.get(name, _POLICY_REMEDIES.get(section, ""))
+    if section == "rules":
+        remedy = _POLICY_REMEDIES_IN_RULES.get(name, _POLICY_REMEDIES.get(name, ""))
+    match problem["type"]:
+        case "missing":
+            what = "it is missing"
+        case "extra_forbidden":
+            near = get_close_matches(name, _settings_of(Policy), n=1)
+            remedy = f"did you mean {near[0]}?" if near else "leave it out"
+            what = "there is no such setting here"
+        case "too_short":
+            what = "it is empty"
+        case "string_pattern_mismatch" | "tuple_type" | "literal_error" if remedy:
+            given = problem["input"]
+            what = (
+                f"{given[:80]!r} cannot stand here" if isinstance(given, str) else "it does not fit"
+            )
+        case "value_error":
+            return problem["msg"].removeprefix("Value error, ")
+        case _:
+            what = problem["msg"]
+    return f"{what}; {remedy}" if remedy else what
+
+
+def _settings_of(section: type[BaseModel]) -> set[str]:
+    """Name every setting of a section, and of those within it."""
+    names: set[str] = set()
+    for name, setting in section.model_fields.items():
+        names.add(setting.alias or name)
+        within = (setting.annotation, *get_args(setting.annotation))
+        for kind in within:
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                names |= _settings_of(kind)
+    return names
+
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_HEADER = re.compile(r"(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
+_KEY = re.compile(r"([A-Za-z0-9_.\s\"'-]+?)\s*=")
 
 
 def _line_of(source: str, location: tuple[int | str, ...]) -> int:
-    """Find the line that an error is about: its key inside its table, or the table, or the top."""
-    names = [part for part in location if isinstance(part, str)]
-    lines = source.splitlines()
-    found, inside = 1, len(names) < 2
-    for number, line in enumerate(lines, start=1):
-        text = line.strip()
-        if names and text == f"[{names[0]}]":
-            found, inside = number, True
-        elif text.startswith("["):
-            inside = False
-        elif inside and names and text.split("=")[0].strip() == names[-1]:
-            return number
+    """Find the line that an error is about: its key, or else the table that it is in, or the top.
+
+    Of an array of tables, the one that is meant.
+    """
+    table: tuple[int | str, ...] = ()
+    counts: Counter[tuple[int | str, ...]] = Counter()
+    found, depth = 1, 0
+    for number, line in enumerate(source.splitlines(), start=1):
+        header, key = _HEADER.fullmatch(line.strip()), _KEY.match(line.strip())
+        if header is not None:
+            table = _parts(header[2])
+            if header[1] == "[[":
+                counts[table] += 1
+                table = (*table, counts[table] - 1)
+            here = table
+        elif key is not None:
+            here = (*table, *_parts(key[1]))
+        else:
+            continue
+        shared = min(len(here), len(location))
+        if shared > depth and location[:shared] == here[:shared]:
+            found, depth = number, shared
     return found
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    """Split a dotted name of TOML."""
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))

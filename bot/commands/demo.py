@@ -54,6 +54,18 @@ DEFAULT_TIMEOUT_SECONDS = 120.0
     help="With --once: the mail server's answer is lost, and a person says what happened.",
 )
 @click.option(
+    "--ask",
+    "story",
+    flag_value="ask",
+    help="With --once: ask the agent a question before the approval.",
+)
+@click.option(
+    "--withdraw",
+    "story",
+    flag_value="withdraw",
+    help="With --once: whoever asked for it takes it back.",
+)
+@click.option(
     "--crash",
     metavar="POINT",
     help="With --once: kill the program at a failpoint (SIGKILL) and start it again.",
@@ -202,7 +214,8 @@ def _check_together(story: Story, crash: CrashPlan | None, outside: Outside) -> 
             "--settle loses the answer of a mail server, which nobody else can tell: leave --fault "
             "and --mail out, or leave --settle out and choose --fault lost-answer"
         )
-    if outside.fault is not None and story in (Story.CANCEL, Story.STALE, Story.EXPIRE):
+    nothing_is_done = (Story.CANCEL, Story.STALE, Story.EXPIRE, Story.WITHDRAW)
+    if outside.fault is not None and story in nothing_is_done:
         raise click.UsageError(
             f"nothing is closed or sent with --{story.value}, so no fault is met: leave one of "
             "both out"

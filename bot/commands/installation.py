@@ -10,6 +10,7 @@ from pathlib import Path
 import platformdirs
 
 from executor.adapters.host_clock import SystemClock, mint_id
+from executor.adapters.sealing import FernetSealer, is_key
 from executor.config import POLICY_HELP, SettingsInvalid, load_policy
 from executor.domain.ids import TenantId
 from executor.domain.policy import Policy
@@ -87,6 +88,19 @@ async def engine_for(tenant: str | None) -> AsyncIterator[tuple[Engine, TenantId
         named = _policy().tenant_id
     async with engine_of_installation() as engine:
         yield engine, _choose(named, await known_tenants(engine))
+
+
+def sealer() -> FernetSealer:
+    """Return what seals second factors; raises ``SettingsInvalid`` where no key is set."""
+    keys = [k.strip() for k in os.environ.get("SIGNOFF_SEALING_KEY", "").split(",") if k.strip()]
+    if not keys or not all(map(is_key, keys)):
+        raise SettingsInvalid(
+            [
+                "SIGNOFF_SEALING_KEY is missing or no key; print one with "
+                "`signoff second-factor key` and give it to the bot as well"
+            ]
+        )
+    return FernetSealer(keys)
 
 
 def _installed() -> AbstractAsyncContextManager[Database]:

@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 import click
 
+from bot.event_names import GROUP_EVENTS, HOME_EVENT, PEOPLE_EVENTS, WORKSPACE_EVENTS
+
 EVENTS_PATH = "/slack/events"
 
 BOT_SCOPES: Mapping[str, str] = {
@@ -22,9 +24,11 @@ BOT_SCOPES: Mapping[str, str] = {
     "commands": "/signoff",
     "groups:history": "the same in a private channel",
     "groups:read": "the same for a private channel",
+    "metadata.message:read": "requests that other bots put into a message's metadata",
+    "usergroups:read": "who is in a user group that the policy names",
     "users:read": "who is a member, a guest, a bot or deactivated",
 }
-BOT_EVENTS = ("app_mention",)
+BOT_EVENTS = ("app_mention", HOME_EVENT, *PEOPLE_EVENTS, *GROUP_EVENTS, *WORKSPACE_EVENTS)
 
 
 def slack_manifest(url: str) -> dict[str, object]:
@@ -37,14 +41,16 @@ def slack_manifest(url: str) -> dict[str, object]:
             "background_color": "#1f3a2d",
         },
         "features": {
+            "app_home": {"home_tab_enabled": True},
             "bot_user": {"display_name": "Signoff", "always_online": True},
             "slash_commands": [
                 {
                     "command": "/signoff",
                     "url": request_url,
-                    "description": "Start, follow and stop runs",
-                    "usage_hint": "run close ticket 4101 | status | cancel run_7 | help",
-                    "should_escape": False,
+                    "description": "Start, follow and stop runs; give and pass on roles",
+                    "usage_hint": "run close 4101 | status | cancel run_7 | pending | grants",
+                    # Otherwise a mention arrives as a name, which is nobody's for sure.
+                    "should_escape": True,
                 }
             ],
         },

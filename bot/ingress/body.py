@@ -2,27 +2,60 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 
 _CHUNK_BYTES = 65_536
+LONGEST_READ_SECONDS = 5.0
+"""How long a body may take to arrive; who sends nothing keeps nothing waiting."""
 
 
-class BodyTooLarge(Exception):
+class BodyRefused(Exception):
+    """A body that is not read to its end; ``status`` and ``text`` are the answer."""
+
+    status = 400
+    text = "bad request"
+
+
+class BodyTooLarge(BodyRefused):
     """The body goes on beyond the limit."""
+
+    status = 413
+    text = "too large"
+
+
+class BodyTooSlow(BodyRefused):
+    """The body did not arrive in time."""
+
+    status = 408
+    text = "too slow"
+
+
+class BodyNotPlain(BodyRefused):
+    """The body is packed or broken off: its bytes are not what was signed."""
 
 
 async def read_body(request: web.Request, most: int) -> bytes:
     """Read the raw body up to ``most`` bytes, whatever its length header said.
 
-    Raises ``BodyTooLarge``.
+    Raises ``BodyRefused``.
     """
+    if "Content-Encoding" in request.headers:
+        raise BodyNotPlain
     if (request.content_length or 0) > most:
         raise BodyTooLarge
     pieces = bytearray()
-    async for piece in request.content.iter_chunked(_CHUNK_BYTES):
-        pieces += piece
-        if len(pieces) > most:
-            raise BodyTooLarge
+    try:
+        async with asyncio.timeout(LONGEST_READ_SECONDS):
+            async for piece in request.content.iter_chunked(_CHUNK_BYTES):
+                pieces += piece
+                if len(pieces) > most:
+                    raise BodyTooLarge
+    except TimeoutError as error:
+        raise BodyTooSlow from error
+    except (OSError, web.RequestPayloadError) as error:
+        raise BodyNotPlain from error
     return bytes(pieces)
 
 

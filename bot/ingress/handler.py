@@ -15,7 +15,7 @@ from aiohttp import web
 from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_bolt.response import BoltResponse
 
-from bot.ingress.body import BodyTooLarge, read_body, single_header
+from bot.ingress.body import BodyRefused, BodyTooLarge, BodyTooSlow, read_body, single_header
 from bot.ingress.counts import Counts
 from bot.ingress.requests import (
     LARGEST_BODY_BYTES,
@@ -46,7 +46,11 @@ _STORE_SECONDS = 2.0
 
 
 class Ingress:
-    """Answers Slack's requests; ``now`` is this host's clock in Unix seconds."""
+    """Answers Slack's requests; ``now`` is this host's clock in Unix seconds.
+
+    ``app_id`` is the app that they have to be for, if it is known: one secret signs for one app,
+    but nobody keeps whoever runs the bot from configuring the secret of another.
+    """
 
     def __init__(
         self,
@@ -58,6 +62,7 @@ class Ingress:
         now: Callable[[], float],
         counts: Counts,
         kept: KeptWork,
+        app_id: str = "",
     ) -> None:
         if not secrets or not all(secrets):
             raise ValueError("without a signing secret nothing can be verified")
@@ -68,14 +73,14 @@ class Ingress:
         self._now = now
         self._counts = counts
         self._kept = kept
+        self._apps = (app_id, None) if app_id else ()
 
     async def handle(self, request: web.Request) -> web.Response:
         """Answer one request."""
         try:
             body = await read_body(request, LARGEST_BODY_BYTES)
-        except BodyTooLarge:
-            self._counts.too_large += 1
-            return web.Response(status=413, text="too large")
+        except BodyRefused as refused:
+            return self._leave(refused)
         timestamp = single_header(request, "X-Slack-Request-Timestamp")
         signature = single_header(request, "X-Slack-Signature")
         verdict = verify(body, timestamp, signature, self._secrets, self._now())
@@ -84,10 +89,14 @@ class Ingress:
         assert timestamp is not None
         assert signature is not None
         try:
-            parsed = parse(body, request.content_type)
+            parsed = parse(body, request.content_type, request.charset)
         except Malformed:
             self._counts.malformed_body += 1
             return web.Response(status=400, text="bad request")
+        if isinstance(parsed, EventCallback | Interaction) and not self._is_ours(parsed):
+            self._counts.other_app += 1
+            _log.warning("a request for another app was turned away")
+            return web.Response(status=403, text="not ours")
         self._counts.accepted += 1
         match parsed:
             case UrlVerification(challenge=challenge):
@@ -98,6 +107,19 @@ class Ingress:
                 return await self._dispatch(fields, request_hash(body, timestamp, signature))
             case _:
                 return web.Response()
+
+    def _is_ours(self, parsed: EventCallback | Interaction) -> bool:
+        return not self._apps or parsed.api_app_id in self._apps
+
+    def _leave(self, refused: BodyRefused) -> web.Response:
+        match refused:
+            case BodyTooLarge():
+                self._counts.too_large += 1
+            case BodyTooSlow():
+                self._counts.too_slow += 1
+            case _:
+                self._counts.malformed_body += 1
+        return web.Response(status=refused.status, text=refused.text)
 
     def _turn_away(self, verdict: Verdict) -> web.Response:
         match verdict:
@@ -112,7 +134,7 @@ class Ingress:
 
     async def _store(self, event: EventCallback) -> web.Response:
         """Store an event and acknowledge it; whoever sent it to another tenant hears nothing."""
-        if event.team_id != self._tenant:
+        if not event.is_for(self._tenant):
             _log.warning("an event of another workspace was ignored")
             return web.Response()
         payload: JsonObject = {"event": event.event, "team_id": event.team_id}

@@ -7,10 +7,13 @@ and views are a form whose one field ``payload`` is JSON; commands are a plain f
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Literal
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from bot.listeners.payload import ButtonClick, SlashCommand, ViewSubmission
 
 LARGEST_BODY_BYTES = 256 * 1024
 _MOST_FIELDS = 64
@@ -31,6 +34,15 @@ class UrlVerification(BaseModel):
     challenge: str = Field(max_length=1_000)
 
 
+class Authorization(BaseModel):
+    """An installation that an event is sent to."""
+
+    model_config = ConfigDict(frozen=True)
+
+    enterprise_id: str | None = None
+    is_enterprise_install: bool = False
+
+
 class EventCallback(BaseModel):
     """An event, to be stored as it came; ``payload`` is the whole of it."""
 
@@ -39,7 +51,15 @@ class EventCallback(BaseModel):
     type: Literal["event_callback"]
     team_id: str = Field(min_length=1, max_length=64)
     event_id: str = Field(min_length=1, max_length=128)
+    api_app_id: str | None = None
     event: dict[str, Any]
+    authorizations: tuple[Authorization, ...] = ()
+
+    def is_for(self, team: str) -> bool:
+        """Say whether this is for the installation in ``team``, or in that whole organisation."""
+        return self.team_id == team or any(
+            one.is_enterprise_install and one.enterprise_id == team for one in self.authorizations
+        )
 
 
 class Interaction(BaseModel):
@@ -48,6 +68,11 @@ class Interaction(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     body: dict[str, Any]
+
+    @property
+    def api_app_id(self) -> object:
+        """The app that it is for, where it says so."""
+        return self.body.get("api_app_id")
 
 
 class Other(BaseModel):
@@ -59,8 +84,10 @@ class Other(BaseModel):
 Parsed = UrlVerification | EventCallback | Interaction | Other
 
 
-def parse(body: bytes, content_type: str) -> Parsed:
+def parse(body: bytes, content_type: str, charset: str | None = None) -> Parsed:
     """Parse a verified body; raises ``Malformed``."""
+    if charset is not None and charset.casefold() != "utf-8":
+        raise Malformed
     try:
         if content_type == _JSON:
             return _event(_object(body.decode("utf-8")))
@@ -96,17 +123,38 @@ def _form(body: bytes) -> Parsed:
     if len(fields) != len(pairs):
         raise Malformed
     # The command's own text or channel may hold the word "payload": only the field counts.
+    if "payload" in fields and "command" in fields:
+        raise Malformed
     if "payload" in fields:
-        return Interaction(body=_object(fields["payload"]))
+        return _interaction(_object(fields["payload"]))
     if "command" in fields:
+        SlashCommand.model_validate(fields)
         return Interaction(body=dict(fields))
     if "ssl_check" in fields:
         return Other()
     raise Malformed
 
 
+def _interaction(document: dict[str, Any]) -> Interaction:
+    """Refuse what no listener could read: who pressed something would be left without an answer."""
+    match document.get("type"):
+        case "block_actions":
+            ButtonClick.model_validate(document)
+        case "view_submission":
+            ViewSubmission.model_validate(document)
+    return Interaction(body=document)
+
+
 def _object(text: str) -> dict[str, Any]:
-    document = json.loads(text)
+    document = json.loads(text, parse_float=_finite, parse_constant=_finite)
     if not isinstance(document, dict):
         raise Malformed
     return document
+
+
+def _finite(text: str) -> float:
+    """Read a number that can be stored; what JSON does not have, or has no end, is none."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise Malformed
+    return number

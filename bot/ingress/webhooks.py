@@ -15,7 +15,7 @@ from typing import assert_never
 
 from aiohttp import web
 
-from bot.ingress.body import BodyTooLarge, read_body, single_header
+from bot.ingress.body import BodyRefused, BodyTooLarge, read_body, single_header
 from bot.kept_work import KeptWork, TooMuchAtOnce
 from executor.domain.delivery_event import (
     LONGEST_WEBHOOK,
@@ -87,6 +87,9 @@ class Webhooks:
             event = self._webhook.read(body, _headers(request), self._engine.clock.wall())
         except BodyTooLarge:
             return self._refuse(RefusalReason.TOO_LARGE)
+        except BodyRefused as refused:
+            self._counts.malformed += 1
+            return web.Response(status=refused.status, text=refused.text)
         except WebhookRefused as refused:
             return self._refuse(refused.reason)
         if event is None:

@@ -17,17 +17,17 @@ from bot.card_compensation import DECIDE, verbs_of
 from bot.cards import CardPainter
 from bot.ingress.handler import REQUEST_HASH
 from bot.listeners.deciding import Deciding
+from bot.listeners.full_views import FullViews
 from bot.listeners.opening_views import ViewOpener
 from bot.listeners.payload import ButtonClick
-from bot.view_origin import ViewOrigin
+from bot.listeners.pressing import Place, Pressing
+from bot.operation_value import operation_of
 from bot.whisper import Whisperer
 from executor.domain.approval import Vote
-from executor.domain.errors import Corrupt
-from executor.domain.payloads import JsonObject
+from executor.domain.ids import OperationId
 from executor.domain.transition import Reason
-from executor.engine.card_record import OperationRecord
 from executor.engine.engine import Engine
-from executor.engine.presenting import SubjectKind, operation_record
+from executor.engine.presenting import SubjectKind
 from executor.engine.redrawing import redraw
 
 _log = logging.getLogger(__name__)
@@ -36,6 +36,12 @@ OUR_ACTIONS = (
     "approve",
     "reject",
     "review",
+    "ask",
+    "withdraw",
+    "more",
+    "cancel_run",
+    "edit",
+    "propose_again",
     "settle_sent",
     "settle_not_sent",
     "settle_send_again",
@@ -49,6 +55,7 @@ class _Pressed:
 
     click: ButtonClick
     value: ButtonValue
+    place: Place
     request_hash: bytes
 
 
@@ -59,12 +66,16 @@ class Clicks:
         self,
         engine: Engine,
         deciding: Deciding,
+        pressing: Pressing,
+        views: FullViews,
         painter: CardPainter,
         opener: ViewOpener,
         whisperer: Whisperer,
     ) -> None:
         self._engine = engine
         self._deciding = deciding
+        self._pressing = pressing
+        self._views = views
         self._painter = painter
         self._opener = opener
         self._whisperer = whisperer
@@ -82,21 +93,24 @@ class Clicks:
         """Ask for the reason of a rejection; whoever may not decide is refused on record."""
         pressed = await self._pressed(body, context)
         if pressed is not None and await self._may_decide(pressed):
-            record = await self._record(pressed)
+            record = await self._views.record_of(pressed.value.operation)
             verbs = DECIDE if record is None else verbs_of(record)
-            await self._open(pressed, self._painter.draw_reject_modal(pressed.value, verbs))
+            modal = self._painter.draw_reject_modal(pressed.value, verbs)
+            origin = pressed.place.origin(pressed.value).encode()
+            await self._opener.open(pressed.click, {**modal, "private_metadata": origin})
         await ack()
 
     async def review(self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]) -> None:
         """Show everything in full; the approval is in that view."""
-        pressed = await self._pressed(body, context)
-        if pressed is not None:
-            record = await self._record(pressed)
+        click = read_click(body)
+        if click is not None and self._pressing.is_ours(click):
+            operation = _operation_in(click.action.value)
+            record = None if operation is None else await self._views.record_of(operation)
             if record is None:
-                await self._say_outdated(pressed.click)
+                await self._say_outdated(click)
             else:
-                view = self._painter.draw_full_view(record, nonce=pressed.value.nonce)
-                await self._open(pressed, view)
+                place = await self._pressing.place(click, record.id)
+                await self._views.open(click, record, place)
         await ack()
 
     async def outdated(self, ack: AsyncAck, body: dict[str, Any]) -> None:
@@ -110,26 +124,14 @@ class Clicks:
     async def _pressed(self, body: dict[str, Any], context: Mapping[str, Any]) -> _Pressed | None:
         """Read a click on one of our buttons, or answer that it cannot be read."""
         click = read_click(body)
-        if click is None:
-            return None
-        if not click.is_for(self._deciding.tenant):
-            text = replies.sentence(Reason.OTHER_WORKSPACE, {})
-            self._whisperer.say(click.container.channel_id, click.user.id, text)
+        if click is None or not self._pressing.is_ours(click):
             return None
         value = ButtonValue.decode(click.action.value)
         if value is None:
             await self._say_outdated(click)
             return None
-        return _Pressed(click, value, context[REQUEST_HASH])
-
-    async def _record(self, pressed: _Pressed) -> OperationRecord | None:
-        """Read what the button is about; ``None``: there is no such operation to be shown."""
-        reading = operation_record(self._engine, self._deciding.tenant, pressed.value.operation)
-        try:
-            record = await self._deciding.read(reading)
-        except (Corrupt, AssertionError):
-            return None
-        return record if isinstance(record, OperationRecord) else None
+        place = await self._pressing.place(click, value.operation)
+        return _Pressed(click, value, place, context[REQUEST_HASH])
 
     async def _vote(self, pressed: _Pressed, vote: Vote) -> None:
         click = pressed.click
@@ -140,33 +142,26 @@ class Clicks:
                 user_id=click.user.id,
                 vote=vote,
                 note="",
-                channel=click.container.channel_id,
-                message_ts=click.container.message_ts,
+                channel=pressed.place.channel,
+                message_ts=pressed.place.message_ts,
                 request_hash=pressed.request_hash,
+                modal=pressed.place.modal,
             )
         )
 
     async def _may_decide(self, pressed: _Pressed) -> bool:
         click = pressed.click
         principal = click.principal(self._deciding.tenant)
-        objection = await self._deciding.objection(principal)
+        objection = await self._deciding.objection(principal, pressed.value.operation)
         if objection is None:
             return True
         if objection.reason is Reason.IDENTITY_UNKNOWN:
             text = replies.identity_unverified()
-            self._whisperer.say(click.container.channel_id, click.user.id, text)
+            self._whisperer.say(pressed.place.told_in, click.user.id, text)
         else:
             # The same rule refuses it again under its locks, and keeps it on record.
             await self._vote(pressed, Vote.REJECT)
         return False
-
-    async def _open(self, pressed: _Pressed, view: JsonObject) -> None:
-        """Open a modal that carries back where its button stood."""
-        click = pressed.click
-        shown = ButtonValue.decode(str(view["private_metadata"]))
-        assert shown is not None, "the painter has just written it"
-        origin = ViewOrigin(shown, click.container.channel_id, click.container.message_ts)
-        await self._opener.open(click, {**view, "private_metadata": origin.encode()})
 
     async def _say_outdated(self, click: ButtonClick) -> None:
         self._whisperer.say(click.container.channel_id, click.user.id, replies.outdated_card())
@@ -184,6 +179,12 @@ def read_click(body: dict[str, Any]) -> ButtonClick | None:
         # The error would quote the payload.
         _log.warning("a click could not be read")
         return None
+
+
+def _operation_in(value: str) -> OperationId | None:
+    """Read which operation a button is about, whether or not it names its content as well."""
+    named = ButtonValue.decode(value)
+    return operation_of(value) if named is None else named.operation
 
 
 def _subject(block_id: str) -> UUID | None:

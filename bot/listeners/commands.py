@@ -9,27 +9,35 @@ from typing import Any, assert_never
 from pydantic import ValidationError
 from slack_bolt.async_app import AsyncAck
 
-from bot import command_replies, replies
+from bot import command_replies, grant_text, replies
 from bot.identity import IdentityWatch
+from bot.ingress.handler import REQUEST_HASH
 from bot.kept_work import KeptWork, TooMuchAtOnce
+from bot.listeners.cancelling import cancel_run
 from bot.listeners.command_line import (
     CancelRun,
+    Command,
     Incomplete,
+    NoSuchOperation,
     NoSuchRun,
     ShowHelp,
+    ShowPending,
     ShowStatus,
     StartRun,
     UnknownWord,
     parse_command,
 )
+from bot.listeners.grant_commands import GrantCommands
+from bot.listeners.grant_line import GiveRole, GrantCommand, ListGrants, RevokeGrant, UnclearGrant
 from bot.listeners.payload import SlashCommand
+from bot.listeners.pending import Listed, PendingList
 from bot.notice_text import refusal_text
 from executor.domain.errors import CommitUnknown, DatabaseUnavailable
-from executor.domain.ids import PrincipalId, TenantId, operation_label, slack_principal
+from executor.domain.ids import TenantId
 from executor.domain.operation import OperationStatus
 from executor.domain.transition import Reason, Refused
-from executor.engine.endings import Stopped, cancel
 from executor.engine.engine import Engine
+from executor.engine.people import objection_to_member
 from executor.engine.repeats import start_unless_repeated
 from executor.engine.start import Started, StartRequest, StartResult
 from executor.engine.status import RunStatusLine, newest_runs, one_run
@@ -37,6 +45,8 @@ from executor.engine.status import RunStatusLine, newest_runs, one_run
 _log = logging.getLogger(__name__)
 
 COMMAND = "/signoff"
+Answer = str | Listed | None
+"""What a person is answered privately; ``None``: all that there is to see has opened already."""
 ANSWER_SECONDS = 2.0
 
 
@@ -44,46 +54,64 @@ class Commands:
     """Answers the slash command for one tenant."""
 
     def __init__(
-        self, engine: Engine, tenant: TenantId, people: IdentityWatch, kept: KeptWork
+        self,
+        engine: Engine,
+        tenant: TenantId,
+        people: IdentityWatch,
+        pending: PendingList,
+        kept: KeptWork,
     ) -> None:
         self._engine = engine
+        self._pending = pending
         self._kept = kept
         self._tenant = tenant
         self._people = people
+        self._grants = GrantCommands(engine, tenant, people)
 
     async def signoff(
         self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]
     ) -> None:
         """Carry out one command and answer privately."""
-        await ack(text=await self._answer(body), response_type="ephemeral")
+        said = await self._answer(body, context[REQUEST_HASH])
+        match said:
+            case None:
+                await ack()
+            case Listed():
+                blocks = [dict(block) for block in said.blocks]
+                await ack(text=said.text, blocks=blocks, response_type="ephemeral")
+            case _:
+                await ack(text=said, response_type="ephemeral")
 
-    async def _answer(self, body: dict[str, Any]) -> str:
+    async def _answer(self, body: dict[str, Any], request: bytes) -> Answer:
         try:
             command = SlashCommand.model_validate(body)
         except ValidationError:
             _log.warning("a command could not be read")
             return command_replies.help_text()
-        if command.team_id != self._tenant:
+        if not command.is_for(self._tenant):
             return replies.sentence(Reason.OTHER_WORKSPACE, {})
+        asked = parse_command(command.text)
         try:
-            return await self._kept.within(ANSWER_SECONDS, self._carry_out(command))
+            return await self._kept.within(ANSWER_SECONDS, self._carry_out(command, asked, request))
         except (DatabaseUnavailable, TooMuchAtOnce):
             return command_replies.command_not_recorded()
         except (CommitUnknown, TimeoutError):
+            if isinstance(asked, GrantCommand):
+                return grant_text.not_confirmed()
             return command_replies.command_not_confirmed()
 
-    async def _carry_out(self, command: SlashCommand) -> str:
-        principal = slack_principal(self._tenant, command.user_id)
-        match parse_command(command.text):
+    async def _carry_out(self, command: SlashCommand, asked: Command, request: bytes) -> Answer:
+        match asked:
             case StartRun(goal=goal):
-                return await self._start(command, principal, goal)
-            case ShowStatus(run=None):
-                return _listed(await newest_runs(self._engine, self._tenant))
-            case ShowStatus(run=int() as number):
-                line = await one_run(self._engine, self._tenant, number)
-                return command_replies.run_unknown() if line is None else _status(line)
+                return await self._start(command, goal)
+            case ShowStatus(run=number):
+                return await self._show(command, number)
             case CancelRun(run=number):
-                return await self._cancel(principal, number)
+                return await self._cancel(command, number)
+            case ShowPending(operation=number):
+                return await self._pending.answer(command, number)
+            case NoSuchOperation():
+                return command_replies.operation_unknown()
             case ShowHelp():
                 return command_replies.help_text()
             case Incomplete(verb=verb):
@@ -92,13 +120,27 @@ class Commands:
                 return command_replies.run_unknown()
             case UnknownWord(word=word):
                 return command_replies.unknown_command(word)
-            case ShowStatus():
-                raise AssertionError("a run's number is an integer")
+            case ListGrants() | GiveRole() | RevokeGrant() | UnclearGrant():
+                return await self._grants.carry_out(command.principal(), asked, request)
             case other:
                 assert_never(other)
 
-    async def _start(self, command: SlashCommand, principal: PrincipalId, goal: str) -> str:
-        if not await self._people.ensure_fresh([principal]):
+    async def _show(self, command: SlashCommand, number: int | None) -> str:
+        principal = await self._people.acting(command.principal())
+        if principal is None:
+            return replies.identity_unverified()
+        # A command works also where somebody only shares a channel with us.
+        objection = await objection_to_member(self._engine, self._tenant, principal)
+        if objection is not None:
+            return refusal_text(objection.reason, objection.detail)
+        if number is None:
+            return _listed(await newest_runs(self._engine, self._tenant))
+        line = await one_run(self._engine, self._tenant, number)
+        return command_replies.run_unknown() if line is None else _status(line)
+
+    async def _start(self, command: SlashCommand, goal: str) -> str:
+        principal = await self._people.acting(command.principal())
+        if principal is None:
             return replies.identity_unverified()
         request = StartRequest(
             tenant_id=self._tenant,
@@ -109,20 +151,11 @@ class Commands:
         )
         return started_text(await _start_surely(self._engine, request))
 
-    async def _cancel(self, principal: PrincipalId, number: int) -> str:
-        if not await self._people.ensure_fresh([principal]):
+    async def _cancel(self, command: SlashCommand, number: int) -> str:
+        principal = await self._people.acting(command.principal())
+        if principal is None:
             return replies.identity_unverified()
-        result = await cancel(self._engine, self._tenant, number, principal)
-        match result:
-            case Refused():
-                return refusal_text(result.reason, result.detail)
-            case Stopped(sending=()):
-                return command_replies.cancelled(result.number)
-            case Stopped():
-                names = ", ".join(operation_label(n) for n in result.sending)
-                return f"{command_replies.cancelled_too_late(result.number)} ({names})"
-            case _:
-                assert_never(result)
+        return await cancel_run(self._engine, self._tenant, number, principal)
 
 
 async def _start_surely(engine: Engine, request: StartRequest) -> StartResult:

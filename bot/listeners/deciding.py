@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from functools import partial
 from typing import Any, TypeVar
+from uuid import UUID
 
+from bot import replies
 from bot.button_value import ButtonValue
 from bot.identity import IdentityWatch
 from bot.kept_work import KeptWork
 from bot.listeners.recording import Recording
 from bot.replaced import replaced_message
+from bot.step_up import LinkSender
 from bot.whisper import Whisperer
 from executor.domain.approval import Vote
 from executor.domain.errors import CommitUnknown, DatabaseUnavailable
-from executor.domain.ids import PrincipalId, TenantId
+from executor.domain.ids import OperationId, PrincipalId, TenantId
 from executor.domain.transition import Reason, Refused
 from executor.engine.click import Click, ClickResult
 from executor.engine.decisions import decide_clicks, read_back
@@ -35,12 +38,14 @@ class Deciding:
         people: IdentityWatch,
         whisperer: Whisperer,
         kept: KeptWork,
+        links: LinkSender | None = None,
     ) -> None:
         self._engine = engine
         self._kept = kept
         self._tenant = tenant
         self._people = people
         self._whisperer = whisperer
+        self._links = links
         self._recording: Recording[Click, ClickResult] = Recording(
             partial(decide_clicks, engine), partial(read_back, engine), people, whisperer, kept
         )
@@ -61,6 +66,8 @@ class Deciding:
         channel: str,
         message_ts: str,
         request_hash: bytes,
+        stops_run: bool = False,
+        modal: UUID | None = None,
     ) -> Click:
         """Make the engine's click from what the button names and where it stood."""
         return Click(
@@ -77,6 +84,8 @@ class Deciding:
             message_ts=message_ts,
             request_hash=request_hash,
             user_id=user_id,
+            stops_run=stops_run,
+            modal=modal,
         )
 
     async def decide(self, click: Click) -> ClickResult:
@@ -85,17 +94,20 @@ class Deciding:
         Raises ``DatabaseUnavailable`` when nothing was recorded, after saying so to the person.
         """
         result = await self._recording.record(click)
+        if isinstance(result, Refused) and result.reason is Reason.SECOND_FACTOR_NEEDED:
+            self._kept.begin(self._send_link(click))
         self._kept.begin(self._retire_orphan(click))
         return result
 
-    async def objection(self, principal: PrincipalId) -> Refused | None:
+    async def objection(self, principal: PrincipalId, operation: OperationId) -> Refused | None:
         """Say why somebody may not decide at all, before a form is opened for them.
 
         Raises ``DatabaseUnavailable``.
         """
-        if not await self._people.ensure_fresh([principal]):
+        acting = await self._people.acting(principal)
+        if acting is None:
             return Refused(Reason.IDENTITY_UNKNOWN)
-        return await self.read(objection_to_deciding(self._engine, self._tenant, principal))
+        return await self.read(objection_to_deciding(self._engine, self._tenant, acting, operation))
 
     async def read(self, work: Coroutine[Any, Any, T]) -> T:
         """Read what a click needs; raises ``DatabaseUnavailable`` also when it is slow."""
@@ -104,6 +116,11 @@ class Deciding:
     async def idle(self) -> None:
         """Wait until every click that was taken has been answered."""
         await self._recording.idle()
+
+    async def _send_link(self, click: Click) -> None:
+        """Lead somebody who may decide to where the second factor is asked for."""
+        if self._links is None or not await self._links.send(click):
+            self._whisperer.say(click.channel, click.user_id, replies.no_link())
 
     async def _retire_orphan(self, click: Click) -> None:
         """Take the buttons off a message that is not the card, though it looks like one."""

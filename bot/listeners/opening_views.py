@@ -29,12 +29,25 @@ class ViewOpener:
         self._whisperer = whisperer
 
     async def open(self, click: ButtonClick, view: JsonObject) -> None:
-        """Open ``view`` for the person who clicked, or whisper that it did not open."""
+        """Open ``view`` for the person who clicked, or whisper that it did not open.
+
+        What was pressed in a modal opens over it.
+        """
+        over = click.view is not None and click.view.type == "modal"
+        await self.open_for(
+            click.trigger_id, click.user.id, click.container.channel_id, view, over=over
+        )
+
+    async def open_for(
+        self, trigger_id: str, user: str, channel: str, view: JsonObject, *, over: bool = False
+    ) -> bool:
+        """Open ``view`` for whoever caused this trigger; ``False``: it did not, and they know."""
+        call = self._client.views_push if over else self._client.views_open
         try:
             async with asyncio.timeout(_OPEN_SECONDS):
-                await self._client.views_open(trigger_id=click.trigger_id, view=dict(view))
+                await call(trigger_id=trigger_id, view=dict(view))
         except LOST_CALL as error:
             _log.warning("a view could not be opened: %s", trouble(error).code)
-            self._whisperer.say(
-                click.container.channel_id, click.user.id, replies.view_not_opened()
-            )
+            self._whisperer.say(channel, user, replies.view_not_opened())
+            return False
+        return True

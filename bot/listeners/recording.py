@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from dataclasses import Field, replace
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from bot import replies
 from bot.identity import IdentityWatch
@@ -25,11 +26,16 @@ RECORD_BY_SECONDS = 2.2
 READ_SECONDS = 0.25
 """Counted from the click's arrival; with a grace for each, an answer leaves within Slack's 3 s."""
 
+MOST_TOGETHER = 200
+"""Sayings that are recorded in one commit."""
+
 T = TypeVar("T")
 
 
 class Saying(Protocol):
-    """Something that one person says, and where that person can be answered."""
+    """Something that one person says, and where that person can be answered; a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def principal(self) -> PrincipalId: ...
@@ -46,7 +52,7 @@ ResultT = TypeVar("ResultT")
 
 
 class Recording(Generic[SayingT, ResultT]):
-    """Records the sayings of one process, many in one commit.
+    """Records the sayings of one process, at most ``most`` in one commit.
 
     ``record`` takes sayings and returns one result each, from one transaction; ``read_back`` says
     after ``CommitUnknown`` what one came to.
@@ -59,8 +65,10 @@ class Recording(Generic[SayingT, ResultT]):
         people: IdentityWatch,
         whisperer: Whisperer,
         kept: KeptWork,
+        *,
+        most: int = MOST_TOGETHER,
     ) -> None:
-        self._group: Group[SayingT, ResultT] = Group(record)
+        self._group: Group[SayingT, ResultT] = Group(record, most=most)
         self._read_back = read_back
         self._people = people
         self._whisperer = whisperer
@@ -69,7 +77,7 @@ class Recording(Generic[SayingT, ResultT]):
     async def record(
         self, saying: SayingT, *, within: float = RECORD_BY_SECONDS, unconfirmed: str | None = None
     ) -> ResultT | Refused | NotConfirmed:
-        """Record one saying and say what it came to.
+        """Record one saying, as that of whoever really acts, and say what it came to.
 
         ``unconfirmed`` is what the person is told where it cannot be confirmed. Raises
         ``DatabaseUnavailable`` when nothing was recorded, after saying so to the person.
@@ -77,10 +85,12 @@ class Recording(Generic[SayingT, ResultT]):
         loop = asyncio.get_running_loop()
         record_by = loop.time() + within
         try:
-            if not await self._people.ensure_fresh([saying.principal]):
+            acting = await self._people.acting(saying.principal)
+            if acting is None:
                 self.whisper(saying, replies.identity_unverified())
                 return Refused(Reason.IDENTITY_UNKNOWN)
-            result = await self._submit(saying, record_by - loop.time())
+            theirs = replace(saying, principal=acting)
+            result = await self._submit(theirs, record_by - loop.time())
         except DatabaseUnavailable:
             self.whisper(saying, replies.database_away())
             raise

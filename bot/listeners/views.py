@@ -10,12 +10,16 @@ from pydantic import ValidationError
 from slack_bolt.async_app import AsyncAck
 
 from bot import replies
+from bot.home_delivery import HomeDelivery
 from bot.ingress.handler import REQUEST_HASH
 from bot.listeners.deciding import Deciding
 from bot.listeners.payload import ViewSubmission
+from bot.notice_text import refusal_text
+from bot.replaced import outdated_view
 from bot.view_origin import ViewOrigin
 from executor.domain.approval import Vote
 from executor.domain.errors import DatabaseUnavailable
+from executor.domain.policy import Permission
 from executor.domain.transition import Reason, Refused
 from executor.engine.click import ClickResult, NotConfirmed
 
@@ -23,34 +27,41 @@ _log = logging.getLogger(__name__)
 
 REASON_BLOCK = "reason"
 REASON_INPUT = "text"
+STOP_BLOCK = "stop"
+STOP_INPUT = "choice"
+STOP_RUN = "stop_run"
 
 
 class Views:
-    """Answers submitted modals."""
+    """Answers submitted modals; what began on somebody's Home tab is shown there afterwards."""
 
-    def __init__(self, deciding: Deciding) -> None:
+    def __init__(self, deciding: Deciding, homes: HomeDelivery) -> None:
         self._deciding = deciding
+        self._homes = homes
 
     async def reject_reason(
         self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]
     ) -> None:
         """Record a rejection with its reason; what was typed is not lost when it cannot be."""
         submitted = read_submission(body)
-        if submitted is None:
+        origin = self._origin(submitted)
+        if submitted is None or origin is None:
             await _problem(ack, replies.outdated_card())
             return
-        note = submitted.typed(REASON_BLOCK, REASON_INPUT)
         try:
-            result = await self._decide(submitted, context, Vote.REJECT, note)
+            result = await self._decide(submitted, origin, context, Vote.REJECT)
         except DatabaseUnavailable:
             await _problem(ack, replies.database_away())
             return
-        if result is None:
-            await _problem(ack, replies.outdated_card())
-        elif isinstance(result, Refused) and result.reason is Reason.IDENTITY_UNKNOWN:
+        if isinstance(result, Refused) and result.reason is Reason.IDENTITY_UNKNOWN:
             await _problem(ack, replies.identity_unverified())
+        elif isinstance(result, Refused) and _may_not_stop(result):
+            await _problem(ack, refusal_text(result.reason, result.detail), STOP_BLOCK)
         elif isinstance(result, NotConfirmed):
             await _problem(ack, replies.not_confirmed())
+        elif origin.modal is not None:
+            # The full view lies under it, and is decided.
+            await ack(response_action="clear")
         else:
             await ack()
 
@@ -59,33 +70,53 @@ class Views:
     ) -> None:
         """Record an approval of what the full view shows."""
         submitted = read_submission(body)
-        if submitted is not None:
-            await self._decide(submitted, context, Vote.APPROVE, "")
-        await ack()
+        origin = self._origin(submitted)
+        if submitted is None or origin is None:
+            # It has no input under which a sentence could stand.
+            await ack(response_action="update", view=dict(outdated_view()))
+        else:
+            await self._decide(submitted, origin, context, Vote.APPROVE)
+            await ack()
+
+    def _origin(self, submitted: ViewSubmission | None) -> ViewOrigin | None:
+        if submitted is None or not submitted.is_for(self._deciding.tenant):
+            return None
+        return ViewOrigin.decode(submitted.view.private_metadata)
 
     async def _decide(
-        self, submitted: ViewSubmission, context: Mapping[str, Any], vote: Vote, note: str
-    ) -> ClickResult | None:
-        origin = ViewOrigin.decode(submitted.view.private_metadata)
-        if origin is None or not submitted.is_for(self._deciding.tenant):
-            return None
-        return await self._deciding.decide(
+        self,
+        submitted: ViewSubmission,
+        origin: ViewOrigin,
+        context: Mapping[str, Any],
+        vote: Vote,
+    ) -> ClickResult:
+        rejects = vote is Vote.REJECT
+        result = await self._deciding.decide(
             self._deciding.click(
                 origin.value,
                 principal=submitted.principal(self._deciding.tenant),
                 user_id=submitted.user.id,
                 vote=vote,
-                note=note,
+                note=submitted.typed(REASON_BLOCK, REASON_INPUT) if rejects else "",
                 channel=origin.channel,
                 message_ts=origin.message_ts,
                 request_hash=context[REQUEST_HASH],
+                stops_run=rejects and STOP_RUN in submitted.chosen(STOP_BLOCK, STOP_INPUT),
+                modal=origin.modal,
             )
         )
+        if origin.at_home:
+            self._homes.refresh(submitted.user.id)
+        return result
 
 
-async def _problem(ack: AsyncAck, text: str) -> None:
-    """Keep the modal open with a sentence under its input."""
-    await ack(response_action="errors", errors={REASON_BLOCK: text})
+def _may_not_stop(refused: Refused) -> bool:
+    return refused.detail.get("missing") == Permission.CANCEL.value
+
+
+async def _problem(ack: AsyncAck, text: str, block: str = REASON_BLOCK) -> None:
+    """Keep the modal open with a sentence under one of its inputs."""
+    await ack(response_action="errors", errors={block: text})
 
 
 def read_submission(body: dict[str, Any]) -> ViewSubmission | None:

@@ -170,7 +170,7 @@ SHAPES: Mapping[str, Shape] = {
             "details": Typed(("rich_text",)),
             "output": Typed(("rich_text",)),
         },
-        required=("task_id", "title"),
+        required=("task_id", "title", "status"),
         surfaces=MESSAGES,
     ),
     "plan": Shape(

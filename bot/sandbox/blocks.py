@@ -220,6 +220,7 @@ def _across_blocks(
                 yield _fail(f"{here}/block_id", "is not unique", "unique", got=block_id)
             seen.add(block_id)
         yield from _action_ids(block, here)
+        yield from _task_ids(block, here)
         if kind == "markdown":
             markdown += text_length(block)
         if kind == "table":
@@ -231,6 +232,19 @@ def _across_blocks(
         yield _fail(at, "has too much markdown text", "max_length", got=markdown)
     if tables > 1:
         yield _fail(at, "may have one table", "max_items", expected=1, got=tables)
+
+
+def _task_ids(block: Json, at: str) -> Iterator[BlockError]:
+    """Check that no two tasks of a plan are the same one."""
+    tasks = block.get("tasks")
+    seen: set[object] = set()
+    for index, task in enumerate(tasks if isinstance(tasks, list) else []):
+        task_id = task.get("task_id") if isinstance(task, dict) else None
+        if not isinstance(task_id, str):
+            continue
+        if task_id in seen:
+            yield _fail(f"{at}/tasks/{index}/task_id", "is not unique", "unique", got=task_id)
+        seen.add(task_id)
 
 
 def _action_ids(block: Json, at: str) -> Iterator[BlockError]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from bot.sandbox import block_rules as rules
 from bot.sandbox.api_call import ApiCall, ApiError
 from bot.sandbox.message_body import MessageBody, read_body
-from bot.sandbox.model import Json, Message
+from bot.sandbox.model import Channel, Json, Message
 from bot.sandbox.places import channel_entered, channel_seen, message_json, own_message
 
 
 def post_message(call: ApiCall) -> Json:
-    channel = channel_entered(call)
+    """Post a message; a person's id as the channel is the app's conversation with that person."""
+    channel = _direct(call) or channel_entered(call)
     if channel.is_archived:
         raise ApiError("is_archived")
     body = read_body(call, text_limit=None)
@@ -22,7 +23,7 @@ def post_message(call: ApiCall) -> Json:
         call.caller.user_id,
         body.text,
         body.blocks,
-        metadata=body.metadata or None,
+        metadata=(body.metadata or None) if call.workspace.keeps_metadata else None,
         attachments=body.attachments,
         thread_ts=thread_ts,
         app=call.caller,
@@ -94,6 +95,18 @@ def get_permalink(call: ApiCall) -> Json:
     domain = call.workspace.team.domain
     link = f"https://{domain}.slack.com/archives/{channel.id}/p{ts.replace('.', '')}"
     return {"channel": channel.id, "permalink": link}
+
+
+def _direct(call: ApiCall) -> Channel | None:
+    user = call.workspace.users.get(call.text("channel"))
+    if user is None:
+        return None
+    if user.is_bot:
+        raise ApiError("cannot_dm_bot")
+    direct = call.workspace.direct(user.id)
+    if direct is None:
+        raise ApiError("channel_not_found")
+    return direct
 
 
 def _refuse_closed_window(call: ApiCall, message: Message) -> None:

@@ -96,7 +96,7 @@ def _micros(ts: str) -> int:
 
 
 def _page(call: ApiCall, messages: list[Message]) -> Json:
-    start, limit = _cursor(call), _limit(call)
+    start, limit = _cursor(call), min(_limit(call), call.workspace.history_page)
     chosen = messages[start : start + limit]
     with_metadata = call.flag("include_all_metadata")
     following = _next(start + limit, len(messages))

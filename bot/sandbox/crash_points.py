@@ -1,7 +1,7 @@
 """Every failpoint: which program reaches it, when, in which story, and what is true afterwards.
 
-The list of failpoints is the executor's own, so a new commit without a line here fails the type
-check, and is in the crash matrix as soon as it has one.
+The list of failpoints is the executor's own, so a new commit with neither a plan nor a reason here
+stops the import, and is in the crash matrix as soon as it has a plan.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import assert_never
 
 from executor.engine.failpoint import ALL_POINTS, CALL, Commit
 
@@ -24,6 +23,8 @@ class Story(StrEnum):
     EXPIRE = "expire"
     MENTION = "mention"
     SETTLE = "settle"
+    ASK = "ask"
+    WITHDRAW = "withdraw"
 
 
 class Program(StrEnum):
@@ -76,9 +77,16 @@ UNREACHED: Mapping[Commit, str] = {
     Commit.RECOVER: "the reference job sends by SMTP, which no machine can ask afterwards",
     Commit.RECORD_SEARCH: "the reference job sends by SMTP, which cannot be searched",
     Commit.COMPENSATE: "no demo ends with the ticket closed and the email proved not sent",
+    Commit.EDIT: "no demo edits what the agent wrote",
+    Commit.PROPOSE_AGAIN: "no demo asks again for what was out of date",
+    Commit.NUDGE: "no demo waits long enough for a reminder",
+    Commit.GRANT: "no demo gives anybody a role",
+    Commit.JUDGE_CODE: "no demo asks for a second factor",
 }
-"""Commits that no demo reaches, and why; ``tests/faults/test_recovery_crashes.py`` and
-``tests/engine/test_compensating.py`` reach them."""
+"""Commits that no demo reaches, and why. These kill somebody at them, on both sides:
+``tests/faults/test_recovery_crashes.py``, ``tests/engine/test_compensating.py``,
+``tests/faults/test_edit_crashes.py``, ``tests/faults/test_grant_crashes.py`` and
+``tests/faults/test_undemonstrated_crashes.py``."""
 
 
 def crash_plan(point: str) -> CrashPlan:
@@ -109,10 +117,12 @@ def crash_plan(point: str) -> CrashPlan:
             return _plan(point, Program.EXECUTOR, Moment.DECIDED, earlier=("call.after",))
         case Commit.SETTLE:
             return _plan(point, Program.BOT, Moment.BEGINNING, Story.SETTLE)
-        case Commit.RECOVER | Commit.RECORD_SEARCH | Commit.COMPENSATE:
+        case Commit.ASK:
+            return _plan(point, Program.BOT, Moment.BEGINNING, Story.ASK)
+        case Commit.WITHDRAW:
+            return _plan(point, Program.BOT, Moment.BEGINNING, Story.WITHDRAW)
+        case _:
             raise KeyError(point)
-        case unlisted:
-            assert_never(unlisted)
 
 
 def _plan(
@@ -123,7 +133,7 @@ def _plan(
     earlier: tuple[str, ...] = (),
 ) -> CrashPlan:
     in_doubt = point in _MAILS_IN_DOUBT
-    sends = story in (Story.APPROVE, Story.MENTION, Story.REJECT, Story.SETTLE)
+    sends = story in (Story.APPROVE, Story.MENTION, Story.REJECT, Story.SETTLE, Story.ASK)
     return CrashPlan(
         point,
         program,

@@ -7,17 +7,26 @@ from bot.sandbox import seed
 
 CARDS_CHANNEL = "C0APPROVALS"
 APPROVERS = ("U0REVIEWER", "U0SECOND")
+_EVERYONE = (
+    'requesters = "everyone"         # every full member of the workspace; or a list such as '
+    '["U0123ABCD"]'
+)
 _DECIDE_WITHIN = "decide_within_seconds = 86400"
 
 
 def demo_policy(*, decide_within_seconds: int = 86_400) -> str:
     """Write the policy file of a demo as TOML."""
     names = ", ".join(f'"{user}"' for user in APPROVERS)
+    agent = seed.agent().user_id
+    # Everybody but our own bot may try; who is no full member is still told why they may not.
+    asking = ", ".join(f'"{u.id}"' for u in seed.users() if u.id == agent or not u.is_bot)
     text = policy_example()
     for written, wanted in (
         ('team = "T0123ABCD"', f'team = "{seed.team().id}"'),
         ('channel = "C0123ABCD"', f'channel = "{CARDS_CHANNEL}"'),
         ('approvers = ["U0123ABCD", "U0456EFGH"]', f"approvers = [{names}]"),
+        (_EVERYONE, f"requesters = [{asking}]"),
+        ('# agents = ["U0789IJKL"]', f'agents = ["{agent}"]'),
         # Of the demo's desks GitHub mails as well, and there is no way to keep it from that.
         ("allow_desk_notification = false", "allow_desk_notification = true"),
         (_DECIDE_WITHIN, f"decide_within_seconds = {decide_within_seconds}"),

@@ -38,6 +38,8 @@ _ENDS: Mapping[Story, OperationStatus] = {
     Story.STALE: OperationStatus.STALE,
     Story.EXPIRE: OperationStatus.EXPIRED,
     Story.SETTLE: OperationStatus.SUCCEEDED,
+    Story.ASK: OperationStatus.SUCCEEDED,
+    Story.WITHDRAW: OperationStatus.WITHDRAWN,
 }
 
 _CLOSED_IN = frozenset(

@@ -8,14 +8,32 @@ from bot.sandbox.model import Json, User
 
 def auth_test(call: ApiCall) -> Json:
     workspace = call.workspace
-    return {
+    enterprise = workspace.team.enterprise_id
+    shown: Json = {
         "url": f"https://{workspace.team.domain}.slack.com/",
         "team": workspace.team.name,
         "user": workspace.users[call.caller.user_id].name,
-        "team_id": call.caller.team_id,
+        "team_id": enterprise if workspace.org_wide else call.caller.team_id,
         "user_id": call.caller.user_id,
         "bot_id": call.caller.bot_id,
-        "is_enterprise_install": False,
+        "is_enterprise_install": workspace.org_wide,
+    }
+    return shown | ({"enterprise_id": enterprise} if enterprise else {})
+
+
+def bots_info(call: ApiCall) -> Json:
+    app = call.caller
+    if call.text("bot") != app.bot_id:
+        raise ApiError("bot_not_found")
+    name = call.workspace.users[app.user_id].name
+    return {
+        "bot": {
+            "id": app.bot_id,
+            "deleted": False,
+            "name": name,
+            "app_id": app.app_id,
+            "user_id": app.user_id,
+        }
     }
 
 
@@ -30,6 +48,8 @@ def users_info(call: ApiCall) -> Json:
     user = call.workspace.users.get(call.text("user"))
     if user is None:
         raise ApiError("user_not_found")
+    if user.hidden:
+        raise ApiError("user_not_visible")
     return {"user": user_json(user)}
 
 
@@ -50,20 +70,32 @@ def user_json(user: User) -> Json:
         },
         "is_bot": user.is_bot,
         "is_app_user": user.is_app_user,
-        "is_restricted": user.is_restricted,
-        "is_ultra_restricted": user.is_ultra_restricted,
         "is_stranger": user.is_stranger,
-        "is_admin": False,
-        "is_owner": False,
     }
+    if user.is_member:
+        shown |= {
+            "is_restricted": user.is_restricted,
+            "is_ultra_restricted": user.is_ultra_restricted,
+            "is_admin": user.is_admin,
+            "is_owner": False,
+        }
     if user.enterprise_id:
-        shown["enterprise_user"] = {"enterprise_id": user.enterprise_id, "id": user.id}
+        shown["enterprise_user"] = {
+            "id": user.id,
+            "enterprise_id": user.enterprise_id,
+            "enterprise_name": "Acme Holding",
+            "is_admin": False,
+            "is_owner": False,
+            "teams": list(user.teams),
+        }
     return shown
 
 
 def usergroup_users(call: ApiCall) -> Json:
     if not call.workspace.paid_plan:
         raise ApiError("plan_upgrade_required")
+    if call.workspace.org_wide and not call.text("team_id"):
+        raise ApiError("missing_argument")
     group = call.workspace.usergroups.get(call.text("usergroup"))
     if group is None:
         raise ApiError("no_such_subteam")

@@ -36,7 +36,35 @@ class Fault(StrEnum):
     CHANNEL_BECOMES_SHARED = "channel_becomes_shared"
     TOKEN_REVOKED = "token_revoked"  # noqa: S105  (a name, not a token)
     EDIT_WINDOW_CLOSED = "edit_window_closed"
+    REFUSED = "refused"  # answered with Slack's own error `error`, before the commit
+    BOT_REMOVED = "bot_removed"  # someone takes the bot out of the channel
+    CHANNEL_DELETED = "channel_deleted"
+    APP_UNINSTALLED = "app_uninstalled"
     TEXT_TRIMMED = "text_trimmed"  # Slack stores the block text without its outer white space
+
+
+ERRORS = frozenset(
+    {
+        "account_inactive",
+        "channel_not_found",
+        "ekm_access_denied",
+        "invalid_auth",
+        "invalid_blocks",
+        "is_archived",
+        "message_limit_exceeded",
+        "messages_tab_disabled",
+        "missing_scope",
+        "msg_blocks_too_long",
+        "no_permission",
+        "not_in_channel",
+        "restricted_action",
+        "restricted_action_read_only_channel",
+        "team_access_not_granted",
+        "token_expired",
+        "token_revoked",
+    }
+)
+"""What a call can be refused with by plan: names of Slack's reference alone."""
 
 
 @dataclass
@@ -53,6 +81,7 @@ class PlannedFault:
     probability: float | None
     released: asyncio.Event
     fired: asyncio.Event
+    error: str = ""
     firings: int = 0
 
     def release(self) -> None:
@@ -79,14 +108,17 @@ class Faults:
         seconds: float = 1.0,
         count: int = 1,
         probability: float | None = None,
+        error: str = "",
     ) -> PlannedFault:
         """Plan a fault for call number `call`, or calls whose arguments satisfy `when`, or both.
 
         With neither it strikes the next `times` calls. `method` may be "*". `probability` makes
-        it strike by a draw from the seed.
+        it strike by a draw from the seed. `error` is what a refused call is answered with.
         """
+        if (fault is Fault.REFUSED) != (error in ERRORS):
+            raise ValueError(f"a call is refused with an error of Slack's, not with {error!r}")
         planned = PlannedFault(method, fault, call, when, times, seconds, count, probability,
-                               asyncio.Event(), asyncio.Event())  # fmt: skip
+                               asyncio.Event(), asyncio.Event(), error)  # fmt: skip
         self._planned.append(planned)
         return planned
 

@@ -67,6 +67,10 @@ class Person:
         """Return the modal on top of this person's screen."""
         return self.workspace.view_of(self.user.id)
 
+    def home(self) -> OpenView | None:
+        """Return the Home tab that the bot has published for this person."""
+        return self.workspace.homes.get(self.user.id)
+
     # What the person does
 
     async def click(
@@ -176,8 +180,19 @@ class Person:
             channel, text if name in text else f"{name} {text}", thread_ts=thread_ts
         )
         envelope = payloads.app_mention(self.workspace, message, self.user)
-        body = json.dumps(envelope).encode()
-        first = await self._deliver("event", body, sending)
+        return await self._deliver_event(envelope, sending, retries=retries)
+
+    async def open_home(self) -> Delivery:
+        """Look at the bot's Home tab; the bot is told, with what it showed there last."""
+        return await self.cause(payloads.app_home_opened(self.workspace, self.user))
+
+    async def cause(self, event: Json) -> Delivery:
+        """Let the bot be told of an event that this person has caused."""
+        body = json.dumps(payloads.envelope(self.workspace, event)).encode()
+        return await self._deliver("event", body, HONEST)
+
+    async def _deliver_event(self, envelope: Json, sending: Sending, *, retries: bool) -> Delivery:
+        first = await self._deliver("event", json.dumps(envelope).encode(), sending)
         if retries:
             self.workspace.event_retries.follow(
                 first, lambda number, reason: self.redeliver(first, number, reason)

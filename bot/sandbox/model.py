@@ -23,6 +23,11 @@ class Team:
 
 @dataclass
 class User:
+    """A person. Who is no `is_member` uses an app only; who is `hidden` is shown to no app.
+
+    On Enterprise Grid `teams` are the person's workspaces, of which `team_id` is any.
+    """
+
     id: str
     team_id: str
     name: str
@@ -34,8 +39,12 @@ class User:
     is_ultra_restricted: bool = False
     is_stranger: bool = False
     is_app_user: bool = False
+    is_admin: bool = False
+    is_member: bool = True
+    hidden: bool = False
     tz: str = "Europe/Amsterdam"
     enterprise_id: str | None = None
+    teams: tuple[str, ...] = ()
 
     def role(self, home_team_id: str) -> str:
         """Name what this user is to the team that installed the app, in one word."""

@@ -101,6 +101,10 @@ class PageApi:
         """Take {user, view_id}."""
         return await self._act(request, lambda person, body: person.close_view(body["view_id"]))
 
+    async def home(self, request: web.Request) -> web.Response:
+        """Take {user}: that person opens the Home tab."""
+        return await self._act(request, lambda person, _: person.open_home())
+
     async def mention(self, request: web.Request) -> web.Response:
         """Take {user, channel, text, thread_ts?}."""
         return await self._act(
@@ -158,7 +162,7 @@ def state_json(workspace: Workspace) -> Json:
                 "id": user.id,
                 "name": user.name,
                 "real_name": user.real_name,
-                "role": user.role(home),
+                "role": "agent" if user.id in workspace.agents else user.role(home),
                 "title": user.title,
             }
             for user in workspace.users.values()

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from bot.sandbox.blocks import interactive_elements
+from bot.sandbox.command_text import escaped_command
 from bot.sandbox.echo import echoed
-from bot.sandbox.model import Ephemeral, Json, Message, OpenView, User
+from bot.sandbox.model import Ephemeral, Installation, Json, Message, OpenView, User
 from bot.sandbox.places import message_json
 
 if TYPE_CHECKING:
@@ -170,7 +171,10 @@ def view_json(workspace: Workspace, opened: OpenView) -> Json:
 def slash_fields(
     workspace: Workspace, user: User, channel: str, command: str, text: str
 ) -> dict[str, str]:
-    """Return the form fields of a slash command; every value is a string, also the booleans."""
+    """Return the form fields of a slash command; every value is a string, also the booleans.
+
+    Its text is encoded, for the manifest asks for that.
+    """
     team = workspace.team
     fields = {
         "token": "deprecated",
@@ -181,7 +185,7 @@ def slash_fields(
         "user_id": user.id,
         "user_name": user.name,
         "command": command,
-        "text": text,
+        "text": escaped_command(workspace, text),
         "api_app_id": workspace.app.app_id,
         "is_enterprise_install": "true" if workspace.org_wide else "false",
         "response_url": response_url(workspace, channel, user, None),
@@ -205,6 +209,54 @@ def app_mention(workspace: Workspace, message: Message, user: User) -> Json:
     }
     if message.thread_ts:
         event["thread_ts"] = message.thread_ts
+    shared = workspace.channels[message.channel].is_ext_shared
+    return envelope(workspace, event) | {"is_ext_shared_channel": shared}
+
+
+def app_home_opened(workspace: Workspace, user: User) -> Json:
+    """Build the event of opening the Home tab. Source: Slack, event app_home_opened, 2026."""
+    event: Json = {
+        "type": "app_home_opened",
+        "user": user.id,
+        "channel": f"D0HOME{user.id.removeprefix('U')}",
+        "tab": "home",
+        "event_ts": f"{workspace.now():.6f}",
+    }
+    home = workspace.homes.get(user.id)
+    return event if home is None else event | {"view": view_json(workspace, home)}
+
+
+def mention_by_bot(
+    workspace: Workspace,
+    message: Message,
+    user: User,
+    app: Installation,
+    *,
+    in_event: bool,
+    as_subtype: bool,
+) -> Json:
+    """Build the envelope for a message of another app's bot that names ours; see ``Agent``."""
+    mention = app_mention(workspace, message, user)
+    mention["event"] |= {
+        "bot_id": app.bot_id,
+        "app_id": app.app_id,
+        "bot_profile": {
+            "id": app.bot_id,
+            "app_id": app.app_id,
+            "team_id": app.team_id,
+            "name": user.name,
+            "deleted": user.deleted,
+        },
+    }
+    if in_event and message.metadata:
+        mention["event"]["metadata"] = message.metadata
+    if as_subtype:
+        mention["event"] |= {"type": "message", "subtype": "bot_message", "channel_type": "channel"}
+    return mention
+
+
+def envelope(workspace: Workspace, event: Json) -> Json:
+    """Wrap an event as the Events API sends it."""
     return {
         "token": "deprecated",
         "team_id": workspace.team.id,
@@ -222,7 +274,6 @@ def app_mention(workspace: Workspace, message: Message, user: User) -> Json:
                 "is_enterprise_install": workspace.org_wide,
             }
         ],
-        "is_ext_shared_channel": workspace.channels[message.channel].is_ext_shared,
     }
 
 

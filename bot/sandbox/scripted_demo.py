@@ -18,6 +18,7 @@ from bot.sandbox.demo_faults import DemoFault, FaultAt, Outside
 from bot.sandbox.demo_truth import Told, Truth, find_out, runs_since
 from bot.sandbox.scripted_person import REASON, Card, ScriptedPeople
 from bot.sandbox.stage import Stage, StageFailed, staged
+from bot.supervisor import Child
 from executor.config import load_policy
 from executor.domain.ticket import TicketStatus
 from executor.engine.status import newest_runs
@@ -58,7 +59,10 @@ async def play(
 
 
 class Play:
-    """One story on one stage, whose programs do not run yet, about one of its open tickets."""
+    """One story on one stage, about one of its open tickets.
+
+    Its programs do not run yet; in a story without a crash they may run on from an earlier one.
+    """
 
     def __init__(
         self,
@@ -94,10 +98,10 @@ class Play:
         if self._outside.fault is not None:
             await stage.fail(self._outside.fault, self._outside.at)
         known = [card.operation for card in self._people.cards()]
-        await stage.bot.start(*self._failpoints(Program.BOT, Moment.BEGINNING))
+        await _have(stage.bot, *self._failpoints(Program.BOT, Moment.BEGINNING))
         asks_later = self._failpoints(Program.EXECUTOR, Moment.ASKED)
         if not asks_later:
-            await stage.executor.start()
+            await _have(stage.executor)
         await stage.wait("the bot to be ready", stage.bot_is_ready())
         goal = stage.desk.goal(self._ticket)
         if self._story is Story.MENTION:
@@ -140,6 +144,11 @@ class Play:
                 await stage.fail(DemoFault.LOST_ANSWER, FaultAt.MAIL)
                 await people.approve(card)
                 await people.settle(card)
+            case Story.ASK:
+                await people.ask_agent(card)
+                await people.approve(card)
+            case Story.WITHDRAW:
+                await people.withdraw(card)
         if executes_later:
             await stage.executor.start(*executes_later)
 
@@ -159,6 +168,14 @@ class Play:
             child.wait_for(lambda c: c.killed_at == wanted and c.running),
         )
         truth.report["crash"] = {"program": crash.program.value, "killed_at": child.killed_at}
+
+
+async def _have(program: Child, *failpoints: str) -> None:
+    """Start a program, unless it runs on from an earlier play."""
+    if program.running:
+        assert not failpoints, "a program is told at its start where to crash"
+    else:
+        await program.start(*failpoints)
 
 
 def _check_home(stage: Stage, story: Story, ticket: HeldTicket) -> None:

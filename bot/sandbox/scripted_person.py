@@ -25,6 +25,7 @@ ASKED_IN = "C0SUPPORT"
 COMMAND = "/signoff"
 MOST_TRIES = 5
 SEEN = "It stands in the mailbox."
+QUESTION = "Why this amount?"
 REASON = "Please make it shorter, and apologise for the wait."
 
 _PATIENCE_SECONDS = 3_600.0
@@ -122,6 +123,18 @@ class ScriptedPeople:
     async def reject(self, card: Card, reason: str) -> None:
         """Click Reject, type a reason into the modal that opens, and submit it."""
         await self._fill_in(card, "reject", reason)
+
+    async def ask_agent(self, card: Card) -> None:
+        """Click Ask, type a question, submit it, and wait for the agent's answer."""
+        await self._fill_in(card, "ask", QUESTION)
+        await self.wait_until_shown(CARDS_CHANNEL, card.ts, "Answered by the agent")
+
+    async def withdraw(self, card: Card) -> None:
+        """Click Withdraw, as the one who asked for it."""
+        await self._insist(
+            "the answer to the click on Withdraw",
+            lambda: self._requester.click(CARDS_CHANNEL, card.ts, "withdraw"),
+        )
 
     async def _fill_in(self, card: Card, action: str, text: str) -> None:
         """Click a button, type into the one input of the modal that opens, and submit it."""

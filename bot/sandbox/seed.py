@@ -17,6 +17,7 @@ SCOPES = frozenset(
         "commands",
         "groups:history",
         "groups:read",
+        "metadata.message:read",
         "team:read",
         "usergroups:read",
         "users:read",
@@ -39,6 +40,11 @@ def app() -> Installation:
     return Installation(_HOME, "U0SIGNOFF", "B0SIGNOFF", "A0SIGNOFF", SCOPES)
 
 
+def agent() -> Installation:
+    """Another app in the workspace, whose bot asks ours for things."""
+    return Installation(_HOME, "U0AGENT", "B0AGENT", "A0AGENT", frozenset())
+
+
 def users() -> list[User]:
     """Otto is from a connected workspace, though the channels carry no shared flag."""
     return [
@@ -48,6 +54,7 @@ def users() -> list[User]:
         User("U0OUTSIDER", _OUTSIDE, "otto", "Otto Outsider", "Partner"),
         User("U0GUEST", _HOME, "gus", "Gus Guest", "Contractor", is_restricted=True),
         User("U0SIGNOFF", _HOME, "signoff", "Signoff", "App", is_bot=True),
+        User("U0AGENT", _HOME, "desk-agent", "Desk Agent", "AI agent", is_bot=True),
     ]
 
 

@@ -42,6 +42,7 @@ def routes(workspace: Workspace, faults: Faults | None = None) -> web.RouteTable
     table.post("/sandbox/submit")(page.submit)
     table.post("/sandbox/close_view")(page.close_view)
     table.post("/sandbox/mention")(page.mention)
+    table.post("/sandbox/home")(page.home)
     return table
 
 

@@ -316,6 +316,7 @@ def _programs(
         **{k: v for k, v in os.environ.items() if not k.upper().startswith(_NOT_HANDED_ON)},
         "SIGNOFF_HOME": str(home),
         "SIGNOFF_POLICY": str(policy_file),
+        **SHORT_DURATIONS,
     }
     for_bot = {
         "SLACK_BOT_TOKEN": seed.BOT_TOKEN,
@@ -329,7 +330,7 @@ def _programs(
         Child(
             "executor",
             "executor",
-            shared | SHORT_DURATIONS | dict(for_executor),
+            shared | dict(for_executor),
             _fresh_log(home / "logs" / "executor.log"),
             launch=launch,
         ),

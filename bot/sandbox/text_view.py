@@ -123,7 +123,13 @@ def _element(element: Json) -> str:
         case "carousel":
             return "\n".join(_element(card) for card in element["elements"])
         case "task_card":
-            return f"({element.get('status', 'pending')}) {element['title']}"
+            more = [
+                line
+                for key in ("details", "output")
+                for part in element.get(key, {}).get("elements", [])
+                for line in _rich_element(part)
+            ]
+            return " — ".join([f"({element['status']}) {element['title']}", *more])
         case "plan":
             return "\n".join([element["title"], *map(_element, element.get("tasks", []))])
         case kind:

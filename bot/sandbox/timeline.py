@@ -62,6 +62,8 @@ def _entry(at: datetime, kind: str, title: str, text: str, state: str) -> JsonOb
 
 def _step(kind: str, content: object) -> tuple[str, str]:
     assert isinstance(content, dict), "a step's content is a JSON object"
+    if kind == "question":
+        return "The run took up a question", _spelled(content.get("question"))
     if kind != "model":
         return "The tool answered", _spelled(content.get("result"))
     calls = content.get("tool_calls") or []

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from bot.sandbox.api_call import ApiCall, ApiError
 from bot.sandbox.blocks import validate_view, view_too_large
 from bot.sandbox.message_body import refuse_blocks
 from bot.sandbox.model import Json, OpenView
 from bot.sandbox.payloads import view_json
+
+if TYPE_CHECKING:
+    from bot.sandbox.workspace import Workspace
 
 MAX_STACK = 3
 
@@ -38,19 +43,27 @@ def update(call: ApiCall) -> Json:
 
 def publish(call: ApiCall) -> Json:
     """Show a Home tab to one user, in place of the one before."""
+    if not call.workspace.has_home_tab:
+        raise ApiError("not_enabled")
     view = _view(call, kind="home")
     user = call.text("user_id")
     if user not in call.workspace.users:
         raise ApiError("user_not_found")
-    home = call.workspace.homes.get(user)
-    if home is None:
-        view_id = call.workspace.new_id("V0HOME")
-        home = OpenView(view_id, user, view, "", root_view_id=view_id, kind="home")
-        call.workspace.homes[user] = home
-    elif call.text("hash") and call.text("hash") != home.hash:
+    shown, given = call.workspace.homes.get(user), call.text("hash")
+    if shown is not None and given and given != shown.hash:
         raise ApiError("hash_conflict")
-    call.workspace.update_view(home, view)
-    return {"view": view_json(call.workspace, home)}
+    return {"view": view_json(call.workspace, show_home(call.workspace, user, view))}
+
+
+def show_home(workspace: Workspace, user: str, view: Json) -> OpenView:
+    """Put a view where the user's Home tab is; the tab keeps its id."""
+    home = workspace.homes.get(user)
+    if home is None:
+        view_id = workspace.new_id("V0HOME")
+        home = OpenView(view_id, user, view, "", root_view_id=view_id, kind="home")
+        workspace.homes[user] = home
+    workspace.update_view(home, view)
+    return home
 
 
 def checked_view(view: object, kind: str = "modal") -> Json:

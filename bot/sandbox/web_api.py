@@ -37,6 +37,7 @@ class Method:
 
 METHODS: Mapping[str, Method] = {
     "auth.test": Method(directory_methods.auth_test),
+    "bots.info": Method(directory_methods.bots_info, "users:read"),
     "chat.postMessage": Method(chat_methods.post_message, "chat:write"),
     "chat.update": Method(chat_methods.update, "chat:write"),
     "chat.delete": Method(chat_methods.delete, "chat:write"),
@@ -55,7 +56,6 @@ METHODS: Mapping[str, Method] = {
     "views.publish": Method(view_methods.publish),
 }
 CONNECT = "apps.connections.open"
-RATE_LIMITED = ("chat.postMessage",)
 
 
 class WebApi:
@@ -98,6 +98,12 @@ class WebApi:
                 workspace.revoke(token)
             case Fault.CHANNEL_ARCHIVED if channel is not None:
                 channel.is_archived = True
+            case Fault.APP_UNINSTALLED:
+                workspace.uninstall()
+            case Fault.BOT_REMOVED if channel is not None:
+                channel.members.discard(workspace.app.user_id)
+            case Fault.CHANNEL_DELETED if channel is not None:
+                del workspace.channels[channel.id]
             case Fault.CHANNEL_BECOMES_SHARED if channel is not None:
                 channel.is_ext_shared = channel.is_shared = True
             case Fault.MESSAGE_DELETED if message is not None:
@@ -121,7 +127,9 @@ class WebApi:
             if known is None:
                 raise ApiError("unknown_method", req_method=method)
             self._require_scope(known, caller, args)
-            wait = self._wait_for_channel(method, args)
+            wait = self.workspace.limits.retry_after(
+                method, args, self.workspace.channels, self.workspace.now()
+            )
             if wait is not None:
                 return rate_limited(wait)
             call = ApiCall(self.workspace, method, args, token, caller)
@@ -136,7 +144,7 @@ class WebApi:
         if not token:
             raise ApiError("not_authed")
         if token in self.workspace.revoked:
-            raise ApiError("token_revoked")
+            raise ApiError(self.workspace.revoked[token])
         caller = self.workspace.tokens.get(token)
         if caller is None:
             raise ApiError("invalid_auth")
@@ -159,9 +167,3 @@ class WebApi:
         if needed not in caller.scopes:
             provided = ",".join(sorted(caller.scopes))
             raise ApiError("missing_scope", needed=needed, provided=provided)
-
-    def _wait_for_channel(self, method: str, args: Json) -> int | None:
-        channel = str(args.get("channel", ""))
-        if method not in RATE_LIMITED or channel not in self.workspace.channels:
-            return None
-        return self.workspace.buckets.retry_after(channel, self.workspace.now())

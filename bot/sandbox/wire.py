@@ -38,6 +38,8 @@ async def answer_under(planned: PlannedFault | None, run: Callable[[], Answer]) 
             return Answer({"ok": False, "error": "not delivered"}, 0)
         case Fault.RATE_LIMITED:
             return rate_limited(max(1, round(planned.seconds)))
+        case Fault.REFUSED:
+            return Answer({"ok": False, "error": planned.error})
         case Fault.ERROR_500_BEFORE_COMMIT:
             return Answer({"ok": False, "error": "internal_error"}, 500)
         case Fault.INTERNAL_ERROR_BEFORE_COMMIT:

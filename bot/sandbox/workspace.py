@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 from bot.sandbox import seed
+from bot.sandbox.agent import Agent
 from bot.sandbox.clock import Clock, WallClock
 from bot.sandbox.echo import sanitised
 from bot.sandbox.event_retries import EventRetries
@@ -26,7 +28,7 @@ from bot.sandbox.model import (
     Team,
     User,
 )
-from bot.sandbox.rate_limits import ChannelBuckets
+from bot.sandbox.rate_limits import RateLimits
 from bot.sandbox.record import Record
 from bot.sandbox.response_urls import ResponseUrls
 from bot.sandbox.socket_mode import Sockets
@@ -47,15 +49,21 @@ class Workspace:
         app_token: str = seed.APP_TOKEN,
         clock: Clock | None = None,
         post_burst: int = 1_000,
+        tier_3_burst: int = 1_000,
         answer_seconds: float = 3.0,
         edit_window_seconds: float | None = None,
         paid_plan: bool = True,
         org_wide: bool = False,
+        has_home_tab: bool = True,
     ) -> None:
         """Start empty.
 
-        `post_burst` is how many messages a channel takes at once before one per second;
-        `answer_seconds` is how long Slack waits for the bot, on the machine's clock.
+        `post_burst` is how many messages a channel takes at once before one per second,
+        `tier_3_burst` how many calls a Tier 3 method takes before 50 a minute; `answer_seconds` is
+        how long Slack waits for the bot, on the machine's clock.
+
+        `history_page` caps the pages of history, as for apps outside the Marketplace;
+        without `keeps_metadata` what is posted loses it.
         """
         self.team = team
         self.app = app
@@ -66,12 +74,14 @@ class Workspace:
         self.edit_window_seconds = edit_window_seconds
         self.paid_plan = paid_plan
         self.org_wide = org_wide
+        self.has_home_tab = has_home_tab
         self.bot_url: str | None = None
         self.app_token = app_token
         self.socket_mode = False
         self.public_url = "http://127.0.0.1"
         self.teams: dict[str, Team] = {team.id: team}
         self.users: dict[str, User] = {}
+        self.agents: dict[str, Installation] = {}
         self.channels: dict[str, Channel] = {}
         self.usergroups: dict[str, list[str]] = {}
         self.messages: dict[str, dict[str, Message]] = {}
@@ -79,11 +89,13 @@ class Workspace:
         self.views: dict[str, list[OpenView]] = {}
         self.homes: dict[str, OpenView] = {}
         self.tokens: dict[str, Installation] = {bot_token: app}
-        self.revoked: set[str] = set()
+        self.revoked: dict[str, str] = {}
         self.triggers = Triggers()
         self.response_urls = ResponseUrls()
         self.record = Record()
-        self.buckets = ChannelBuckets(post_burst)
+        self.limits = RateLimits(post_burst, tier_3_burst)
+        self.history_page = 999
+        self.keeps_metadata = True
         self.sockets = Sockets()
         self.event_retries = EventRetries(self.clock)
         self.version = 0
@@ -99,6 +111,7 @@ class Workspace:
         *,
         clock: Clock | None = None,
         post_burst: int = 1_000,
+        tier_3_burst: int = 1_000,
         answer_seconds: float = 3.0,
         bot_token: str = seed.BOT_TOKEN,
         signing_secret: str = seed.SIGNING_SECRET,
@@ -109,6 +122,7 @@ class Workspace:
             seed.app(),
             clock=clock,
             post_burst=post_burst,
+            tier_3_burst=tier_3_burst,
             answer_seconds=answer_seconds,
             bot_token=bot_token,
             signing_secret=signing_secret,
@@ -117,6 +131,7 @@ class Workspace:
             workspace.teams[team.id] = team
         for user in seed.users():
             workspace.users[user.id] = user
+        workspace.agents[seed.agent().user_id] = seed.agent()
         for channel in seed.channels():
             workspace.channels[channel.id] = channel
         workspace.usergroups[seed.REVIEWERS] = ["U0REVIEWER", "U0SECOND"]
@@ -329,9 +344,33 @@ class Workspace:
     def add_token(self, token: str, installation: Installation) -> None:
         self.tokens[token] = installation
 
-    def revoke(self, token: str | None = None) -> None:
-        """Make a token, by default the bot's, answer `token_revoked` from now on."""
-        self.revoked.add(token or self.bot_token)
+    def revoke(self, token: str | None = None, error: str = "token_revoked") -> None:
+        """Make a token, by default the bot's, answer this error from now on."""
+        self.revoked[token or self.bot_token] = error
+
+    def uninstall(self) -> None:
+        """Take the app out of the workspace: its tokens are those of an inactive account."""
+        for token in self.tokens:
+            self.revoke(token, "account_inactive")
+
+    def restore(self, token: str | None = None) -> None:
+        """Let a token, by default the bot's, work again."""
+        self.revoked.pop(token or self.bot_token, None)
+
+    def drop_scope(self, scope: str) -> None:
+        """Take a scope from the bot's token."""
+        caller = self.tokens[self.bot_token]
+        self.tokens[self.bot_token] = replace(caller, scopes=caller.scopes - {scope})
+
+    def direct(self, user_id: str) -> Channel | None:
+        """Return the conversation of the app with one person, or None where there can be none."""
+        user = self.users.get(user_id)
+        if user is None or user.deleted or user.team_id != self.team.id:
+            return None
+        channel_id = f"D0{user_id}"
+        members = {user_id, self.app.user_id}
+        opened = Channel(channel_id, f"@{user.name}", members, is_private=True)
+        return self.channels.setdefault(channel_id, opened)
 
     def next_delivery(self) -> int:
         return next(self._deliveries)
@@ -348,4 +387,9 @@ class Workspace:
 
     def person(self, user_id: str) -> Person:
         """Return the hands of that user; KeyError if there is none."""
-        return Person(self, self.users[user_id])
+        user = self.users[user_id]
+        return self.agent(user_id) if user_id in self.agents else Person(self, user)
+
+    def agent(self, user_id: str) -> Agent:
+        """Return the hands of another app's bot; KeyError if there is none."""
+        return Agent(self, self.users[user_id], self.agents[user_id])

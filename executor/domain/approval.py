@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import assert_never
 
 from executor.domain.ids import ApprovalId, AttemptId, OperationId, PrincipalId
+from executor.domain.terms import Terms
 from executor.domain.transition import BORN, NoChange, Reason, Refused, Transition
 
 
@@ -45,8 +46,8 @@ class Vote(StrEnum):
 class Approval:
     """What a decision about an approval needs to know; ``votes`` maps each voter to the vote.
 
-    ``repeats`` is the attempt after which it lets the same be tried once more; ``None``: it is the
-    operation's first approval.
+    ``factored`` are the voters who gave a second factor with it. ``repeats`` is the attempt after
+    which it lets the same be tried once more; ``None``: it is the operation's first approval.
     """
 
     id: ApprovalId
@@ -54,25 +55,37 @@ class Approval:
     status: ApprovalStatus
     digest: bytes
     content_revision: int
-    quorum: int
-    decide_within: timedelta
-    use_within: timedelta
+    terms: Terms
     presented_at: datetime | None = None
     decide_by: datetime | None = None
     use_by: datetime | None = None
     votes: tuple[tuple[PrincipalId, Vote], ...] = ()
     seq: int = 1
     repeats: AttemptId | None = None
+    factored: frozenset[PrincipalId] = frozenset()
+
+    @property
+    def quorum(self) -> int:
+        """The most votes that one of its requirements asks for."""
+        return self.terms.quorum
+
+    @property
+    def use_within(self) -> timedelta:
+        """How long there is to carry it out, from when it is granted."""
+        return timedelta(seconds=self.terms.use_within)
+
+    @property
+    def approving(self) -> tuple[PrincipalId, ...]:
+        """Whoever said yes, in the order of their votes."""
+        return tuple(who for who, vote in self.votes if vote is Vote.APPROVE)
 
     def vote_of(self, principal: PrincipalId) -> Vote | None:
         """Return what this person said, if anything."""
         return dict(self.votes).get(principal)
 
-    @property
-    def still_needed(self) -> int:
-        """How many more people have to approve."""
-        approved = sum(1 for _, vote in self.votes if vote is Vote.APPROVE)
-        return max(0, self.quorum - approved)
+    def counting(self, *, step_up: bool) -> tuple[PrincipalId, ...]:
+        """Whoever said yes in the form that counts, in the order of their votes."""
+        return tuple(who for who in self.approving if not step_up or who in self.factored)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +99,7 @@ class VoteCast:
 
     ``objection`` is why this person may not decide, worked out by the caller from the policy, the
     requesters and the identity; it is asked only where the approval could still be decided.
+    ``still_needed`` is how many votes are lacking when this one is counted with those before it.
     """
 
     principal: PrincipalId
@@ -93,7 +107,10 @@ class VoteCast:
     digest: bytes
     content_revision: int
     note: str
+    still_needed: int
     objection: Refused | None = None
+    second_factor: bool = False
+    needs_second_factor: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +157,11 @@ def decide(approval: Approval, event: Event, *, now: datetime) -> Decision:
         case Presented():
             if approval.status is not ApprovalStatus.OPEN or approval.presented_at is not None:
                 return NoChange()
-            shown = replace(approval, presented_at=now, decide_by=now + approval.decide_within)
+            shown = replace(
+                approval,
+                presented_at=now,
+                decide_by=now + timedelta(seconds=approval.terms.decide_within),
+            )
             return Moved(shown, None)
         case VoteCast():
             return _vote(approval, event, now)
@@ -188,8 +209,12 @@ def _vote(approval: Approval, event: VoteCast, now: datetime) -> Decision:
         return NoChange(Reason.ALREADY_VOTED)
     if earlier is not None and event.vote is Vote.APPROVE:
         return Refused(Reason.ALREADY_VOTED)
+    missing = event.needs_second_factor and not event.second_factor
+    if missing and event.vote is Vote.APPROVE:
+        return Refused(Reason.SECOND_FACTOR_NEEDED)
     voted = replace(
         approval,
+        factored=approval.factored | ({event.principal} if event.second_factor else set()),
         votes=(
             *(pair for pair in approval.votes if pair[0] != event.principal),
             (event.principal, event.vote),
@@ -197,7 +222,7 @@ def _vote(approval: Approval, event: VoteCast, now: datetime) -> Decision:
     )
     if event.vote is Vote.REJECT:
         return _move(voted, ApprovalStatus.DENIED, "rejected")
-    if voted.still_needed == 0:
+    if event.still_needed <= 0:
         granted = replace(voted, use_by=now + approval.use_within)
         return _move(granted, ApprovalStatus.GRANTED, "quorum_reached")
     return Moved(voted, None)

@@ -47,6 +47,16 @@ _REMEDIES: Mapping[str, str] = {
     ),
     "cc": 'leave it out, or write a list of addresses: ["pat@cust.example"]',
     "query": "write the words to look for as text",
+    "kind": 'write "run" or "close_ticket"',
+    "request_key": (
+        "write a name of your own for this request, of letters, digits and . _ : / - only, at most "
+        "128 of them"
+    ),
+    "arguments": "write them as one object",
+    "goal": "write what the run shall reach as text",
+    "version": (
+        "leave it out, or write the version of the ticket that you have read, as its desk names it"
+    ),
 }
 _INSTEAD: Mapping[str, str] = {
     "attachments": (
@@ -103,7 +113,7 @@ class RenderedEmail:
     templates: Mapping[str, str]
 
 
-def arguments_problem(errors: Sequence[ErrorDetails]) -> str:
+def arguments_problem(errors: Sequence[ErrorDetails], *, of: str = "this tool") -> str:
     """Tell the model which arguments are wrong and what to write instead, one sentence a field.
 
     Repeats nothing of what the model wrote but names of fields, shortened. At most three fields.
@@ -112,14 +122,14 @@ def arguments_problem(errors: Sequence[ErrorDetails]) -> str:
     for error in errors:
         where, name = _spell(error["loc"])
         if where not in problems:
-            problems[where] = _one_problem(error, where, name)
+            problems[where] = _one_problem(error, where, name, of)
     sentences = list(problems.values())[:_MOST_PROBLEMS]
     if len(problems) > _MOST_PROBLEMS:
         sentences.append(f"{len(problems) - _MOST_PROBLEMS} more arguments are wrong.")
     return " ".join(sentences)
 
 
-def _one_problem(error: ErrorDetails, where: str, name: str) -> str:
+def _one_problem(error: ErrorDetails, where: str, name: str, of: str) -> str:
     remedy = _REMEDIES.get(name, "correct it")
     context: dict[str, Any] = error.get("ctx") or {}
     match error["type"]:
@@ -127,7 +137,7 @@ def _one_problem(error: ErrorDetails, where: str, name: str) -> str:
             return f"{where} is missing: {remedy}."
         case "extra_forbidden":
             instead = _INSTEAD.get(name, "")
-            return f"{where} is not an argument of this tool: leave it out. {instead}".rstrip()
+            return f"{where} is not an argument of {of}: leave it out. {instead}".rstrip()
         case "too_long":
             return f"{where} is too long (the limit is {context.get('max_length')}): name fewer."
         case "string_too_long":
@@ -167,7 +177,8 @@ def build_closing_email(
     goes to the ticket's customer. Raises ``InvalidContent`` whose field is the argument to change.
     """
     limit = policy.email.max_text_characters
-    _refuse_lost(proposal)
+    refuse_lost([("subject", proposal.subject), ("message", proposal.message)])
+    refuse_lost(addresses_of(proposal.to or (), proposal.cc))
     validate_subject(proposal.subject)
     validate_body(proposal.message, limit=limit, field="message")
     validate_body(rendered.text, limit=limit, field="message")
@@ -175,25 +186,40 @@ def build_closing_email(
         raise InvalidContent(
             "message", "its text and its HTML would differ", "Write it as plain paragraphs."
         )
-    sender = parse_mailbox(policy.email.sender, field="email.from")
-    reply_to = policy.email.reply_to
     to = (
         (customer_mailbox(ticket),)
         if proposal.to is None
         else parse_mailboxes(proposal.to, field="to")
     )
+    cc = parse_mailboxes(proposal.cc, field="cc")
+    return compose_email(
+        policy, ticket, to, cc, proposal.subject, rendered, tenant=tenant, key=key, stamp=stamp
+    )
+
+
+def compose_email(
+    policy: Policy,
+    ticket: Ticket,
+    to: tuple[Mailbox, ...],
+    cc: tuple[Mailbox, ...],
+    subject: str,
+    rendered: RenderedEmail,
+    *,
+    tenant: TenantId,
+    key: str,
+    stamp: Stamp | None,
+) -> EmailContent:
+    """Compose an email of parts that were checked; whoever is in ``to`` gets no copy as well."""
+    sender = parse_mailbox(policy.email.sender, field="email.from")
+    reply_to = policy.email.reply_to
     named = {box.ascii_address for box in to}
     unsigned = EmailContent(
         sender=sender,
         to=to,
-        cc=tuple(
-            box
-            for box in parse_mailboxes(proposal.cc, field="cc")
-            if box.ascii_address not in named
-        ),
+        cc=tuple(box for box in cc if box.ascii_address not in named),
         bcc=(),
         reply_to=parse_mailbox(reply_to, field="email.reply_to") if reply_to else None,
-        subject=proposal.subject,
+        subject=subject,
         text=rendered.text,
         html=rendered.html,
         message_id="",
@@ -210,14 +236,17 @@ def build_closing_email(
     return replace(unsigned, message_id=message_id(key, content, tenant, domain))
 
 
-def _refuse_lost(proposal: ProposeClosing) -> None:
-    """Refuse a proposal that is not what the model wrote.
+def addresses_of(to: Sequence[str], cc: Sequence[str]) -> list[tuple[str, str]]:
+    """Name the field that each written address stands in."""
+    fields = [(f"to[{index}]", text) for index, text in enumerate(to)]
+    return fields + [(f"cc[{index}]", text) for index, text in enumerate(cc)]
+
+
+def refuse_lost(fields: Sequence[tuple[str, str]]) -> None:
+    """Refuse fields that are not what was written.
 
     A record cannot hold NUL and lone surrogates and has U+FFFD in their place, as broken text has.
     """
-    fields = [("subject", proposal.subject), ("message", proposal.message)]
-    fields += [(f"to[{index}]", text) for index, text in enumerate(proposal.to or ())]
-    fields += [(f"cc[{index}]", text) for index, text in enumerate(proposal.cc)]
     for field, text in fields:
         if _LOST in text:
             raise InvalidContent(

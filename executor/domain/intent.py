@@ -1,8 +1,8 @@
 """The intent: the frozen, canonical content of an operation, and what makes two proposals the same.
 
-Two digests must not be mixed. ``digest`` covers the whole intent, who asked and under which policy
-included; it is what an approval consents to. ``content_digest`` leaves those two out: it is what
-two proposals of different runs are compared by when they name the same intent key.
+Two digests must not be mixed. ``digest`` covers the whole intent, who asked, who edited it and
+under which policy included; it is what an approval consents to. ``content_digest`` leaves those
+out: it is what two proposals of different runs are compared by when they name the same intent key.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from executor.domain.ticket import Ticket
 
 CLOSE_TICKET = "close_ticket"
 REOPEN_TICKET = "reopen_ticket"
-_ABOUT_THE_ASKING = frozenset({"requested_by", "policy_version"})
+_ABOUT_THE_ASKING = frozenset({"requested_by", "edited_by", "policy_version"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class Intent:
 
     @property
     def content_digest(self) -> bytes:
-        """SHA-256 over the document without who asked and under which policy."""
+        """SHA-256 over the document without who asked or edited it and under which policy."""
         return content_digest(self.document)
 
 
@@ -116,10 +116,12 @@ def intent_document(
     stamp: Stamp | None,
     effects: Sequence[PlannedEffect],
     templates: Mapping[str, str],
+    edited_by: PrincipalId | None = None,
 ) -> JsonObject:
     """Compose the document of an operation on one ticket; ``stamp`` is an outside ticket's version.
 
-    ``templates`` maps each template's name to the SHA-256 (hex) of its source.
+    ``templates`` maps each template's name to the SHA-256 (hex) of its source. ``edited_by`` is the
+    person who wrote what it says, where one did.
     """
     target: dict[str, JsonValue] = {
         "desk": ticket.desk,
@@ -134,6 +136,7 @@ def intent_document(
         "kind": kind,
         "tenant": tenant,
         "requested_by": requested_by,
+        **({} if edited_by is None else {"edited_by": edited_by}),
         "policy_version": policy_version,
         "ticket": target,
         "effects": [{"kind": planned.kind.value, **planned.content} for planned in effects],

@@ -12,13 +12,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from executor.domain.ids import RunId, TenantId
 from executor.domain.payloads import JsonObject, JsonValue, canonical, storable
 from executor.domain.transition import BORN, Machine, StatusT, Transition
 
 FIRST_HASH = bytes(32)
+_TENANTS = UUID("6f0c5f0e-9a53-4d5c-8f37-0c5d6a1e7b42")
+
+
+def tenant_subject(tenant: TenantId) -> RunId:
+    """Name the subject under which what belongs to no run is chained: a tenant's grants."""
+    return RunId(uuid5(_TENANTS, tenant))
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,9 @@ UNOPENED = frozenset({OperationStatus.AWAITING, OperationStatus.APPROVED})
 LIVE = UNOPENED | {OperationStatus.EXECUTING, OperationStatus.UNKNOWN, OperationStatus.PARTIAL}
 """Holds its intent key. ``partial`` holds it although the run that waited for it is told."""
 
+STOPS_RUN = "stops_run"
+"""Stands in the detail of an operation that nobody decided in time, where its run ends with it."""
+
 IN_DOUBT = frozenset({OperationStatus.EXECUTING, OperationStatus.UNKNOWN})
 """Opened, and what came of it is not known yet; a run that ends meanwhile is ``cancelling``."""
 
@@ -76,14 +79,15 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class TimeRanOut:
-    """The time to decide, or the time to use, is over."""
+    """The time to decide, or the time to use, is over; ``stops_run``: its run ends with it."""
 
     reason: Reason
+    stops_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The same run proposed something else for the same intent key."""
+    """The same run proposed something else for the same intent key, or a person edited it."""
 
     by: str
 
@@ -92,6 +96,14 @@ class Superseded:
 class RunEnded:
     """The run that it belongs to has ended or is ending."""
 
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBack:
+    """Whoever asked for it, or an operator, does not want it any more; ``reason`` tells which."""
+
+    by: str
     reason: Reason
 
 
@@ -151,6 +163,7 @@ Event = (
     | TimeRanOut
     | Superseded
     | RunEnded
+    | TakenBack
     | RevalidationFailed
     | Opened
     | SentAgain
@@ -175,8 +188,9 @@ def decide(status: OperationStatus, event: Event) -> Decision:
                 "denied",
                 detail={"by": by, "note": note},
             )
-        case TimeRanOut(reason=reason):
-            return _leave(status, UNOPENED, OperationStatus.EXPIRED, "time_ran_out", reason)
+        case TimeRanOut(reason=reason, stops_run=stops):
+            detail: JsonObject = {STOPS_RUN: True} if stops else {}
+            return _leave(status, UNOPENED, OperationStatus.EXPIRED, "time_ran_out", reason, detail)
         case Superseded(by=by):
             return _leave(
                 status,
@@ -188,6 +202,10 @@ def decide(status: OperationStatus, event: Event) -> Decision:
             )
         case RunEnded(reason=reason):
             return _leave(status, UNOPENED, OperationStatus.WITHDRAWN, "run_ended", reason)
+        case TakenBack(by=by, reason=reason):
+            return _leave(
+                status, UNOPENED, OperationStatus.WITHDRAWN, "taken_back", reason, {"by": by}
+            )
         case RevalidationFailed(refused=refused):
             return _leave(
                 status,

@@ -1,21 +1,33 @@
 """What a run does next follows from its recorded steps, and from nothing else.
 
-A crash and a resume read the same record, so they do the same: no recorded step is repeated.
+A crash and a resume read the same record, so they do the same: no recorded step is repeated. A
+question about what waits for a decision is a step as well. It is answered before anything else is
+done, and whatever becomes of it, what waits goes on waiting.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
-from executor.domain.payloads import JsonObject, digest
+from executor.domain.operation import STOPS_RUN
+from executor.domain.payloads import JsonObject
 from executor.domain.policy import RunSection
 from executor.domain.transition import Reason
+
+AGAIN = "again"
+"""Stands in a result where people were not asked: they had said no to the very same before."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedCall:
-    """One tool call of a recorded reply, named by step and ordinal: the model's ids may repeat."""
+    """One tool call of a recorded reply, named by step and ordinal: the model's ids may repeat.
+
+    ``answered_at`` is the step of its result. While it ``is_pending`` the operation that it
+    proposed has not ended.
+    """
 
     step: int
     ordinal: int
@@ -23,6 +35,13 @@ class RecordedCall:
     name: str
     arguments: JsonObject
     result: JsonObject | None
+    answered_at: int | None = None
+    is_pending: bool = False
+
+    @property
+    def has_proposed(self) -> bool:
+        """Whether an operation has come of it."""
+        return self.is_pending or "operation" in (self.result or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,15 +58,55 @@ class RecordedTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedQuestion:
+    """What a person asked about an operation, whose number is ``operation``.
+
+    ``step`` is where the run took it up. It ``waits`` as long as its operation awaits a decision,
+    and ``is_open`` until it is closed, with an answer or without one.
+    """
+
+    id: UUID
+    operation: int
+    by: str
+    text: str
+    step: int | None = None
+    is_open: bool = True
+    waits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class AskModel:
-    """Everything is answered: the model's turn."""
+    """Everything is answered: the model's turn, perhaps to answer a question."""
+
+    answering: tuple[RecordedQuestion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerCalls:
-    """These calls have no recorded result yet."""
+    """These calls have no recorded result yet, and none of them waits for its operation."""
 
     calls: tuple[RecordedCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeUp:
+    """These questions become steps, for the model to answer."""
+
+    questions: tuple[RecordedQuestion, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CloseQuestions:
+    """These questions are answered or, where ``reason`` says why, are not."""
+
+    questions: tuple[RecordedQuestion, ...]
+    answer: str | None
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Operations have to end first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,37 +123,99 @@ class GiveUp:
     reason: Reason
 
 
-NextAction = AskModel | AnswerCalls | Finish | GiveUp
+NextAction = AskModel | AnswerCalls | TakeUp | CloseQuestions | Wait | Finish | GiveUp
 
 
-def next_action(turns: Sequence[RecordedTurn], limits: RunSection) -> NextAction:
+def next_action(
+    turns: Sequence[RecordedTurn],
+    limits: RunSection,
+    questions: Sequence[RecordedQuestion] = (),
+) -> NextAction:
     """Decide what comes next. Limits count before the model is asked again, never in mid-answer."""
     if not turns:
         return AskModel()
+    calls = [call for turn in turns for call in turn.calls]
+    if todo := tuple(c for c in calls if c.result is None and not c.is_pending):
+        return AnswerCalls(todo)
+    if any(STOPS_RUN in (call.result or {}) for call in calls):
+        return GiveUp(Reason.NOBODY_DECIDED)
+    asked = _about_questions(turns, limits, [q for q in questions if q.is_open])
+    if asked is not None:
+        return asked
+    if any(call.is_pending for call in calls):
+        return Wait()
     last = turns[-1]
-    if last.unanswered():
-        return AnswerCalls(last.unanswered())
-    if not last.calls:
+    if not last.calls and not _something_came_after(last, calls, questions):
         return Finish(last.text) if last.text.strip() else GiveUp(Reason.MODEL_SILENT)
-    steps = sum(1 + len(turn.calls) for turn in turns)
-    if steps >= limits.max_steps:
-        return GiveUp(Reason.STEP_LIMIT)
-    answered = [call for turn in turns for call in turn.calls]
+    reason = _limit(turns, limits)
+    return AskModel() if reason is None else GiveUp(reason)
+
+
+def _about_questions(
+    turns: Sequence[RecordedTurn], limits: RunSection, open_: Sequence[RecordedQuestion]
+) -> NextAction | None:
+    """Decide about open questions; a limit ends them, and not what waits beside them."""
+    for question in open_:
+        answer = _answer_to(question, turns)
+        if answer is not None:
+            together = tuple(q for q in open_ if q.step is not None and q.step < answer.step)
+            return _closing(together, answer)
+    if overtaken := tuple(q for q in open_ if not q.waits):
+        return CloseQuestions(overtaken, None, Reason.QUESTION_OVERTAKEN)
+    if new := tuple(q for q in open_ if q.step is None):
+        return TakeUp(new)
+    if not open_:
+        return None
+    reason = _limit(turns, limits)
+    return AskModel(tuple(open_)) if reason is None else CloseQuestions(tuple(open_), None, reason)
+
+
+def _answer_to(question: RecordedQuestion, turns: Sequence[RecordedTurn]) -> RecordedTurn | None:
+    """Find the reply that answers: the first that calls nothing, or that proposes something."""
+    if question.step is None:
+        return None
+    later = (turn for turn in turns if turn.step > question.step)
+    return next((t for t in later if not t.calls or any(c.has_proposed for c in t.calls)), None)
+
+
+def _closing(questions: tuple[RecordedQuestion, ...], answer: RecordedTurn) -> CloseQuestions:
+    if answer.text.strip():
+        return CloseQuestions(questions, answer.text)
+    silent = Reason.QUESTION_OVERTAKEN if answer.calls else Reason.MODEL_SILENT
+    return CloseQuestions(questions, None, silent)
+
+
+def _something_came_after(
+    last: RecordedTurn, calls: Sequence[RecordedCall], questions: Sequence[RecordedQuestion]
+) -> bool:
+    """Say whether the model has not seen all when it said its last word."""
+    steps = [call.answered_at for call in calls] + [question.step for question in questions]
+    return any(step is not None and step > last.step for step in steps)
+
+
+def _limit(turns: Sequence[RecordedTurn], limits: RunSection) -> Reason | None:
+    """Say which bound forbids to ask the model once more."""
+    if sum(1 + len(turn.calls) for turn in turns) >= limits.max_steps:
+        return Reason.STEP_LIMIT
+    answered = [call for turn in turns for call in turn.calls if not call.is_pending]
+    if _identical(answered) >= limits.max_identical_proposals:
+        return Reason.REPEATED_PROPOSAL
     if _in_a_row(answered, "rejected") >= limits.max_rejections_in_a_row:
-        return GiveUp(Reason.REJECTION_LIMIT)
+        return Reason.REJECTION_LIMIT
     if _errors_in_a_row(answered) >= limits.max_tool_errors_in_a_row:
-        return GiveUp(Reason.TOOL_ERROR_LIMIT)
-    if _repeats_a_rejection(last, turns[:-1]):
-        return GiveUp(Reason.REPEATED_PROPOSAL)
-    return AskModel()
+        return Reason.TOOL_ERROR_LIMIT
+    return None
 
 
 def _in_a_row(calls: Sequence[RecordedCall], status: str) -> int:
-    """Count proposals from the end that ended in ``status``; reads in between do not count."""
+    """Count proposals from the end that ended in ``status``.
+
+    Reads in between do not count, nor does what was answered without asking people.
+    """
     count = 0
     for call in reversed(calls):
         result = call.result or {}
-        if "operation" not in result:
+        if "operation" not in result or AGAIN in result:
             continue
         if result.get("status") != status:
             break
@@ -111,20 +232,8 @@ def _errors_in_a_row(calls: Sequence[RecordedCall]) -> int:
     return count
 
 
-def _repeats_a_rejection(last: RecordedTurn, earlier: Sequence[RecordedTurn]) -> bool:
-    """Say whether the last turn proposed again, unchanged, what had been rejected before, and was
-    rejected again."""
-    rejected = {
-        _fingerprint(call)
-        for turn in earlier
-        for call in turn.calls
-        if (call.result or {}).get("status") == "rejected"
-    }
-    return any(
-        (call.result or {}).get("status") == "rejected" and _fingerprint(call) in rejected
-        for call in last.calls
-    )
-
-
-def _fingerprint(call: RecordedCall) -> bytes:
-    return digest({"name": call.name, "arguments": call.arguments})
+def _identical(calls: Sequence[RecordedCall]) -> int:
+    """Count how often the same was proposed that people had said no to, the first time included."""
+    rejected = [call.result for call in calls if (call.result or {}).get("status") == "rejected"]
+    times = Counter(str(result["operation"]) for result in rejected if result is not None)
+    return max(times.values(), default=0)

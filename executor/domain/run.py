@@ -24,6 +24,8 @@ class RunStatus(StrEnum):
 
 ENDED = frozenset({RunStatus.SUCCEEDED, RunStatus.FAILED, RunStatus.CANCELLED})
 
+_BY_A_PERSON = frozenset({Reason.CANCELLED, Reason.REJECTED_AND_STOPPED})
+
 _UNENDED = ("queued", "running", "waiting", "paused")
 
 EDGES: frozenset[tuple[str, str]] = frozenset(
@@ -107,7 +109,7 @@ def decide(status: RunStatus, event: Event) -> Decision:
 
 
 def _end_for(reason: Reason) -> RunStatus:
-    return RunStatus.CANCELLED if reason is Reason.CANCELLED else RunStatus.FAILED
+    return RunStatus.CANCELLED if reason in _BY_A_PERSON else RunStatus.FAILED
 
 
 def _take(

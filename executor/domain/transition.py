@@ -27,6 +27,7 @@ class Machine(StrEnum):
     ATTEMPT = "attempt"
     APPROVAL = "approval"
     RESERVATION = "reservation"
+    GRANT = "grant"
 
 
 class Reason(StrEnum):
@@ -40,6 +41,11 @@ class Reason(StrEnum):
     OWN_REQUEST = "own_request"
     LINKED_REQUEST = "linked_request"
     OWN_EDIT = "own_edit"
+    SECOND_FACTOR_NEEDED = "second_factor_needed"
+    SECOND_FACTOR_WRONG = "second_factor_wrong"
+    SECOND_FACTOR_BLOCKED = "second_factor_blocked"
+    NO_SECOND_FACTOR = "no_second_factor"
+    LINK_ENDED = "link_ended"
     CONTENT_CHANGED = "content_changed"
     NOT_SHOWN = "not_shown"
     ALREADY_VOTED = "already_voted"
@@ -49,11 +55,22 @@ class Reason(StrEnum):
     ALREADY_ENDED = "already_ended"
     EXPIRED = "expired"
     WITHDRAWN = "withdrawn"
+    NOT_YOURS_TO_WITHDRAW = "not_yours_to_withdraw"
+    WITHDRAWN_BY_REQUESTER = "withdrawn_by_requester"
+    WITHDRAWN_BY_OPERATOR = "withdrawn_by_operator"
     SUPERSEDED = "superseded"
+    # Editing, and proposing again.
+    NOTHING_EDITED = "nothing_edited"
+    NOT_OUT_OF_DATE = "not_out_of_date"
+    # Asking the agent about what waits.
+    NOBODY_TO_ASK = "nobody_to_ask"
+    QUESTION_LIMIT = "question_limit"
+    QUESTION_OVERTAKEN = "question_overtaken"
     # Accepting (T1).
     CONFLICTS_WITH = "conflicts_with"
     ALREADY_DONE = "already_done"
     DESK_UNAVAILABLE = "desk_unavailable"
+    NOT_CONFIGURED = "not_configured"
     DESK_NOTIFIES = "desk_notifies"
     DESK_CANNOT_SEARCH = "desk_cannot_search"
     TICKET_UNKNOWN = "ticket_unknown"
@@ -84,13 +101,19 @@ class Reason(StrEnum):
     CHANGED_SINCE_CLOSE = "changed_since_close"
     NOT_REOPENED = "not_reopened"
     NOTHING_TO_UNDO = "nothing_to_undo"
+    # Grants.
+    GRANT_UNKNOWN = "grant_unknown"
+    GRANT_INVALID = "grant_invalid"
+    ROLE_UNKNOWN = "role_unknown"
     # Runs.
     CANCELLED = "cancelled"
+    REJECTED_AND_STOPPED = "rejected_and_stopped"
     COMPLETED = "completed"
     STEP_LIMIT = "step_limit"
     TIME_LIMIT = "time_limit"
     BUDGET_LIMIT = "budget_limit"
     REJECTION_LIMIT = "rejection_limit"
+    NOBODY_DECIDED = "nobody_decided"
     TOOL_ERROR_LIMIT = "tool_error_limit"
     REPEATED_PROPOSAL = "repeated_proposal"
     MODEL_FAILED = "model_failed"

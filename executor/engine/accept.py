@@ -2,26 +2,32 @@
 
 By intent key: none live mints one; live and equal links to it; live and different in the same run
 with nothing dispatched supersedes it; live and different in another run conflicts; succeeded
-returns its result. An outside ticket is looked at before the transaction, and decided on while that
-look is fresh. Locks: policies, runs, tickets, episodes, operations, approvals, cards, journal
-heads.
+returns its result, and so does what was rejected word for word (see ``converging``). An outside
+ticket is looked at before the transaction, and decided on while that look is fresh. Locks:
+policies, runs, tickets, episodes, operations, approvals, cards, journal heads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
+from executor.domain.address import parse_mailbox
+from executor.domain.authority import Authority
 from executor.domain.closing import ProposeClosing
 from executor.domain.errors import InvalidContent, StaleEpoch
-from executor.domain.ids import RunId, TenantId
-from executor.domain.intent import close_key
+from executor.domain.grant import Resource
+from executor.domain.ids import RunId, TenantId, policy_principal
+from executor.domain.intent import CLOSE_TICKET
 from executor.domain.journal import Chain
 from executor.domain.operation import LIVE, OperationStatus
 from executor.domain.payloads import JsonValue
 from executor.domain.policy import Permission, Policy
+from executor.domain.risk import assess
 from executor.domain.run import RunStatus
-from executor.domain.stamp import DeskVersion, Stamp
+from executor.domain.stamp import DeskVersion
 from executor.domain.ticket import TicketStatus
 from executor.domain.transition import Reason, Refused
 from executor.engine import endings
@@ -29,9 +35,12 @@ from executor.engine.closure_email import ClosureEmails
 from executor.engine.composing import Target, compose_closing
 from executor.engine.converging import Acceptance, AcceptResult, Answered, converge
 from executor.engine.engine import Engine
+from executor.engine.episode_keys import closing_keys
 from executor.engine.failpoint import Commit
+from executor.engine.policy_consent import consent_by_policy
 from executor.engine.providers import Providers
 from executor.engine.revalidation import notification_objection
+from executor.engine.rights import read_rights
 from executor.engine.sighting import TOO_SLOW, Sight, see_all
 from executor.engine.tool_results import proposal_result, refusal_result
 from executor.store import (
@@ -39,11 +48,12 @@ from executor.store import (
     cards,
     desk,
     effects,
-    episodes,
     journal,
     operations,
     outside_tickets,
+    progress,
     proposals,
+    revisions,
     runs,
     tenants,
 )
@@ -51,21 +61,40 @@ from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 from executor.store.wakeups import Kind
 
+T = TypeVar("T")
+
 MOST_LOOKS = 3
 """Looks at outside tickets for one step; a look that is too old when it is decided on is void."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One proposal of one tool call. ``version_read`` is what this run last read of the ticket."""
+    """One proposal of one tool call. ``version_read`` is what this run last read of the ticket.
+
+    With ``as_it_stands`` it is about the version that the ticket has when it is accepted.
+    """
 
     step: int
     ordinal: int
     proposal: ProposeClosing
     version_read: DeskVersion | None
+    as_it_stands: bool = False
 
 
-class _LookedTooLongAgo(Exception):
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Proposals, and what they are accepted with."""
+
+    engine: Engine
+    providers: Providers
+    emails: ClosureEmails
+    asked: Sequence[Asked]
+
+
+Sights = Mapping[str, Sight]
+
+
+class LookedTooLongAgo(Exception):
     """The outside tickets have to be looked at again; nothing was decided."""
 
 
@@ -84,72 +113,126 @@ async def accept(
     The same tool call again is refused by its key: a resumed run asks only for what has no record.
     Raises ``StaleEpoch`` when the lease is lost or the run no longer works, ``CommitUnknown``.
     """
-    work = _Work(engine, providers, emails, run_key, epoch, asked, next_step)
+    work = Work(engine, providers, emails, asked)
+
+    async def once(sights: Sights | None, last_look: bool) -> list[AcceptResult]:
+        return await _accept(work, run_key, epoch, next_step, sights, last_look=last_look)
+
+    results = await looked(engine, providers, [a.proposal.ticket_id for a in asked], once)
+    engine.ring(Kind.CARDS)
+    return results
+
+
+async def looked(
+    engine: Engine,
+    providers: Providers,
+    ticket_ids: Sequence[str],
+    once: Callable[[Sights | None, bool], Awaitable[T]],
+) -> T:
+    """Look at outside tickets and do something on it, again as long as the look was too long ago.
+
+    Without an outside desk there are no sights. The last look is decided on, whatever its age.
+    """
     for looks_left in reversed(range(MOST_LOOKS)):
-        sights: Mapping[str, Sight] | None = None
+        sights = None
         if providers.desk is not None:
-            wanted = [item.proposal.ticket_id for item in asked]
-            sights = await see_all(engine, providers.desk, wanted)
+            sights = await see_all(engine, providers.desk, ticket_ids)
         try:
-            results = await _accept(work, sights, last_look=not looks_left)
-        except _LookedTooLongAgo:
+            return await once(sights, not looks_left)
+        except LookedTooLongAgo:
             continue
-        engine.ring(Kind.CARDS)
-        return results
     raise AssertionError("the last look is decided on, whatever its age")
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What the proposals of one step are accepted with."""
-
-    engine: Engine
-    providers: Providers
-    emails: ClosureEmails
-    run_key: tuple[TenantId, RunId]
-    epoch: int
-    asked: Sequence[Asked]
-    next_step: int
-
-
 async def _accept(
-    work: _Work, sights: Mapping[str, Sight] | None, *, last_look: bool
+    work: Work,
+    run_key: tuple[TenantId, RunId],
+    epoch: int,
+    next_step: int,
+    sights: Sights | None,
+    *,
+    last_look: bool,
 ) -> list[AcceptResult]:
-    tenant, engine = work.run_key[0], work.engine
-    async with engine.committing(Commit.ACCEPT) as conn:
+    tenant = run_key[0]
+    async with work.engine.committing(Commit.ACCEPT) as conn:
         policy = (await tenants.share_policies(conn, [tenant]))[tenant]
-        row = await lock_working_run(conn, work.run_key, work.epoch)
-        targets = await _lock_targets(conn, work, sights)
-        keys = await _keys(conn, tenant, work.providers.desk_name, targets)
-        state = await _lock_operations(conn, tenant, list(keys.values()))
-        chain = await endings.lock_cards_and_chain(
-            conn,
-            [*state.live.values(), *state.succeeded.values()],
-            runs_too=[work.run_key],
-        )
-        unread = _unread(sights or {}, chain, last_look=last_look)
-        results: list[AcceptResult] = []
-        next_step = work.next_step
-        for item in work.asked:
-            outcome = unread.get(item.proposal.ticket_id) or _decide(
-                work, policy, row, targets, keys, state, item, chain
+        row = await lock_working_run(conn, run_key, epoch)
+        scene = await lock_proposals(conn, work, policy, row, sights, last_look=last_look)
+        results, state = scene.decide(scene.chain)
+        answered = [
+            (item, outcome.result)
+            for item, outcome in zip(work.asked, results, strict=True)
+            if isinstance(outcome, Answered)
+        ]
+        for number, (item, result) in enumerate(answered, start=next_step):
+            step = runs.Step(
+                number, "tool", (item.step, item.ordinal), {"result": result}, scene.chain.now
             )
-            if isinstance(outcome, Answered):
-                await runs.record_step(
-                    conn,
-                    work.run_key,
-                    runs.Step(
-                        next_step,
-                        "tool",
-                        (item.step, item.ordinal),
-                        {"result": outcome.result},
-                        chain.now,
-                    ),
-                )
-                next_step += 1
-            results.append(outcome)
-        await _apply(conn, state, row, chain, sights or {})
+            await runs.record_step(conn, run_key, step)
+        await progress.want(conn, [run_key])
+        await write_accepted(conn, scene, state)
     return results
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalScene:
+    """Proposals of one run with everything around them locked; ``known`` is what there is of it."""
+
+    work: Work
+    row: runs.RunRow
+    authority: Authority
+    targets: Mapping[str, Target]
+    keys: Mapping[str, str]
+    contacts: frozenset[str]
+    known: Acceptance
+    unread: Mapping[str, Answered]
+    sights: Sights
+    chain: Chain
+
+    def decide(self, chain: Chain) -> tuple[list[AcceptResult], Acceptance]:
+        """Decide about every proposal, in order, on ``chain``; nothing is written."""
+        known = self.known
+        state = Acceptance(known.live, known.consents, known.succeeded, known.rejected)
+        return [
+            self.unread.get(item.proposal.ticket_id) or _decide(self, state, item, chain)
+            for item in self.work.asked
+        ], state
+
+
+async def lock_proposals(
+    conn: Connection,
+    work: Work,
+    policy: Policy,
+    row: runs.RunRow,
+    sights: Sights | None,
+    *,
+    last_look: bool,
+) -> ProposalScene:
+    """Take the locks that follow the run's; raises ``LookedTooLongAgo`` unless it is the last look.
+
+    ``row`` is locked, or is that of a run that nobody can see yet.
+    """
+    tenant = row.tenant_id
+    targets = await _lock_targets(conn, tenant, work, sights)
+    rights = await read_rights(conn, {tenant: policy}, [(tenant, row.requester)])
+    contacts = await effects.known_recipients(conn, tenant, _addressed(work.asked, targets))
+    keys = await closing_keys(conn, tenant, work.providers.desk_name, targets)
+    known = await _lock_operations(conn, tenant, list(keys.values()))
+    chain = await endings.lock_cards_and_chain(
+        conn, [*known.live.values(), *known.succeeded.values()], runs_too=[row.key]
+    )
+    return ProposalScene(
+        work,
+        row,
+        rights.authority_to_propose(policy, chain.now),
+        targets,
+        keys,
+        contacts,
+        known,
+        _unread(sights or {}, chain, last_look=last_look),
+        sights or {},
+        chain,
+    )
 
 
 async def lock_working_run(
@@ -163,12 +246,12 @@ async def lock_working_run(
 
 
 async def _lock_targets(
-    conn: Connection, work: _Work, sights: Mapping[str, Sight] | None
+    conn: Connection, tenant: TenantId, work: Work, sights: Sights | None
 ) -> dict[str, Target]:
     """Lock the tickets of the built-in desk; those of an outside one were seen before."""
     if sights is None:
         wanted = [item.proposal.ticket_id for item in work.asked]
-        locked = await desk.lock_tickets(conn, work.run_key[0], wanted)
+        locked = await desk.lock_tickets(conn, tenant, wanted)
         return {id_: Target(ticket) for id_, ticket in locked.items()}
     return {
         id_: Target(sight.observation.ticket, sight.observation)
@@ -177,45 +260,18 @@ async def _lock_targets(
     }
 
 
-def _unread(sights: Mapping[str, Sight], chain: Chain, *, last_look: bool) -> dict[str, Answered]:
+def _unread(sights: Sights, chain: Chain, *, last_look: bool) -> dict[str, Answered]:
     """Answer for the tickets that the desk did not tell of in time."""
     answers = {}
     for id_, sight in sights.items():
         if sight.is_usable(chain.now):
             continue
         if sight.problem is None and not last_look:
-            raise _LookedTooLongAgo
+            raise LookedTooLongAgo
         problem = sight.problem or TOO_SLOW
         refused = Refused(Reason.DESK_UNAVAILABLE, {"ticket": id_, "problem": problem})
         answers[id_] = Answered(refusal_result(refused))
     return answers
-
-
-async def _keys(
-    conn: Connection, tenant: TenantId, desk_name: str, targets: Mapping[str, Target]
-) -> dict[str, str]:
-    """Name each ticket's closing in its current episode, counting a new one where it came back.
-
-    The count's lock stands for that of an outside ticket.
-    """
-    counts = await episodes.lock(conn, [(tenant, desk_name, id_) for id_ in targets])
-    keys = {}
-    for (_, _, ticket_id), episode in counts.items():
-        number = episode.number
-        if _came_back(targets[ticket_id], episode.closed):
-            number += 1
-            await episodes.begin(conn, (tenant, desk_name, ticket_id), number)
-        keys[ticket_id] = close_key(desk_name, ticket_id, number)
-    return keys
-
-
-def _came_back(target: Target, closed: DeskVersion | None) -> bool:
-    """Say whether the ticket is open again at a version later than our own close of it."""
-    if closed is None or target.ticket.status is not TicketStatus.OPEN:
-        return False
-    if isinstance(closed, Stamp):
-        return target.stamp is not None and target.stamp.comes_after(closed)
-    return target.stamp is None and target.ticket.version > closed
 
 
 async def _lock_operations(conn: Connection, tenant: TenantId, keys: Sequence[str]) -> Acceptance:
@@ -224,33 +280,26 @@ async def _lock_operations(conn: Connection, tenant: TenantId, keys: Sequence[st
     consents = await approvals.lock(conn, list(rows))
     live = {r.intent_key: r for r in rows.values() if r.status in LIVE}
     done = {r.intent_key: r for r in rows.values() if r.status is OperationStatus.SUCCEEDED}
-    return Acceptance(live, consents, done)
+    rejected = await revisions.rejected_of_keys(conn, tenant, keys)
+    return Acceptance(live, consents, done, rejected)
 
 
-def _decide(
-    work: _Work,
-    policy: Policy,
-    row: runs.RunRow,
-    targets: Mapping[str, Target],
-    keys: dict[str, str],
-    state: Acceptance,
-    item: Asked,
-    chain: Chain,
-) -> AcceptResult:
-    target = targets.get(item.proposal.ticket_id)
+def _decide(scene: ProposalScene, state: Acceptance, item: Asked, chain: Chain) -> AcceptResult:
+    work, row, policy = scene.work, scene.row, scene.authority.policy
+    target = scene.targets.get(item.proposal.ticket_id)
     if target is None:
         return Answered(
             refusal_result(Refused(Reason.TICKET_UNKNOWN, {"ticket": item.proposal.ticket_id}))
         )
-    key = keys[target.ticket.id]
+    key = scene.keys[target.ticket.id]
     done = state.succeeded.get(key)
     if done is not None and key not in state.live:
         return Answered(proposal_result(done.status, done.number, Reason.ALREADY_DONE, {}))
-    refused = _refuse(policy, work.providers, row, target, item)
+    refused = _refuse(scene.authority, work.providers, row, target, item)
     if refused is not None:
         return Answered(refusal_result(refused))
     try:
-        intent = compose_closing(
+        intent, email = compose_closing(
             work.engine.mint,
             work.providers,
             work.emails,
@@ -263,47 +312,64 @@ def _decide(
     except InvalidContent as error:
         detail = {"field": error.field, "problem": error.problem, "remedy": error.remedy}
         return Answered(refusal_result(Refused(Reason.CONTENT_INVALID, detail)))
+    risks = assess(
+        email,
+        target.ticket,
+        item.proposal.language,
+        own_domains=policy.email.domains,
+        contacts=scene.contacts,
+    )
     called = (item.step, item.ordinal)
-    return converge(work.engine, policy, row, target, state, called, intent, chain)
+    return converge(work.engine, policy, row, target, state, called, intent, risks, chain)
+
+
+def _addressed(asked: Sequence[Asked], targets: Mapping[str, Target]) -> list[str]:
+    """Name every address that a proposal might write to; what is none is refused later."""
+    written = [a for item in asked for a in (*(item.proposal.to or ()), *item.proposal.cc)]
+    written += [target.ticket.customer_email for target in targets.values()]
+    found = []
+    for address in written:
+        with suppress(InvalidContent):
+            found.append(parse_mailbox(address, field="to").ascii_address)
+    return found
 
 
 def _refuse(
-    policy: Policy, providers: Providers, row: runs.RunRow, target: Target, item: Asked
+    authority: Authority, providers: Providers, row: runs.RunRow, target: Target, item: Asked
 ) -> Refused | None:
-    objection = policy.objection(row.requester, Permission.REQUEST)
+    resource = Resource(CLOSE_TICKET, target.ticket.desk, target.ticket.id)
+    objection = authority.objection(row.requester, Permission.REQUEST, resource)
     if objection is not None:
         return objection
     ticket = target.ticket
     if ticket.status is TicketStatus.CLOSED:
         return Refused(Reason.TICKET_CLOSED, {"ticket": ticket.id, "version": ticket.version})
-    if item.version_read is None:
+    read = target.version if item.as_it_stands else item.version_read
+    if read is None:
         return Refused(Reason.VERSION_NOT_READ, {"ticket": ticket.id})
-    if item.version_read != target.version:
+    if read != target.version:
         detail: dict[str, JsonValue] = {"ticket": ticket.id, "version": ticket.version}
-        if isinstance(item.version_read, int):
-            detail["read"] = item.version_read
+        if isinstance(read, int):
+            detail["read"] = read
         return Refused(Reason.VERSION_CHANGED, detail)
-    return notification_objection(policy, providers.desk)
+    return notification_objection(authority.policy, providers.desk)
 
 
-async def _apply(
-    conn: Connection,
-    state: Acceptance,
-    row: runs.RunRow,
-    chain: Chain,
-    sights: Mapping[str, Sight],
-) -> None:
+async def write_accepted(conn: Connection, scene: ProposalScene, state: Acceptance) -> None:
     """Write what was decided; superseded ones leave their key before new ones take it."""
+    row, chain = scene.row, scene.chain
     await endings.end_unopened(conn, state.superseded, row.requester, chain)
     minted = list(state.minted.values())
     if minted:
         await operations.insert(conn, minted, chain.now)
         await effects.insert(conn, state.new_effects)
         await approvals.insert(conn, state.new_approvals, chain.now)
+        who = policy_principal(minted[0].policy_version)
+        await consent_by_policy(conn, chain, state.consented, who)
     if state.proposals:
         await proposals.record(conn, state.proposals, chain.now)
         touched = {(p.tenant_id, p.operation_id, SubjectKind.OPERATION) for p in state.proposals}
         await cards.want(conn, touched, chain.now)
-    seen = [kept for sight in sights.values() for kept in sight.seen_by(row.tenant_id)]
+    seen = [kept for sight in scene.sights.values() for kept in sight.seen_by(row.tenant_id)]
     await outside_tickets.keep(conn, seen)
     await journal.advance(conn, chain)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 
 from executor.domain.effect import EffectStatus
 from executor.domain.operation import OperationStatus
 from executor.store.effects import EffectRow
 from executor.store.operations import OperationKey, OperationRow
+from executor.store.unseen import UnseenAlarm
 
 _log = logging.getLogger(__name__)
 
@@ -47,3 +49,27 @@ def tell_doubts(
             row.number,
             row.tenant_id,
         )
+
+
+def tell_unseen(found: UnseenAlarm) -> None:
+    """Name an approval that nobody can see; called once each, after that was committed."""
+    _log.error(
+        "op_%d waits for a decision that nobody can make: its card is not shown for %d s (%s; "
+        "tenant %s, run %s); docs/operations.md, Cards that are not shown, tells what to do",
+        found.number,
+        found.unseen_for.total_seconds(),
+        found.problem or "no bot posts cards",
+        found.tenant_id,
+        found.run_id,
+    )
+
+
+def tell_seen(row: OperationRow, unseen_for: timedelta) -> None:
+    """Say that an approval for which there was an alarm can be seen now."""
+    _log.warning(
+        "op_%d is shown now, after %d s in which nobody could see it (tenant %s, run %s)",
+        row.number,
+        unseen_for.total_seconds(),
+        row.tenant_id,
+        row.run_id,
+    )

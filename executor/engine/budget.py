@@ -2,7 +2,8 @@
 reply.
 
 An unrecorded call is made again only under a new reservation; the old one becomes ``unknown`` at
-its deadline and stays counted. Locks: runs, reservations, run budgets, tenant-days, journal heads.
+its deadline and stays counted. Locks: runs, reservations, run budgets, tenant-days, cards, journal
+heads.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from executor.domain.transition import Machine, Refused
 from executor.engine.accept import lock_working_run
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
-from executor.store import budgets, clock, journal, tenants
+from executor.store import budgets, clock, journal, progress, tenants
 from executor.store.budgets import Change
 from executor.store.connection import Connection
+from executor.store.wakeups import Kind
 
 _log = logging.getLogger(__name__)
 
@@ -197,9 +199,11 @@ async def charge_alone(
     async with engine.committing(Commit.EXPIRE) as conn:
         locked = await lock_for_charge(conn, list(events))
         subjects = {(r.tenant_id, r.run_id) for r in locked.rows.values()}
+        await progress.want(conn, subjects)
         chain = await journal.lock_chain(conn, subjects)
         await charge(conn, locked, events, chain)
         await journal.advance(conn, chain)
+    engine.ring(Kind.CARDS)
 
 
 def _grow(accounts: dict[KeyT, Change], key: KeyT, spent: int, held: int) -> None:

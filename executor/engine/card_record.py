@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.delivery_event import DeliveryKind
@@ -20,11 +21,16 @@ from executor.domain.ids import (
     RunId,
     TenantId,
 )
+from executor.domain.nudge import NudgeKind
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
+from executor.domain.policy import ProgressStyle
+from executor.domain.risk import NO_EMAIL, RiskFacts
 from executor.domain.run import RunStatus
+from executor.domain.terms import Requirement, Terms
 from executor.domain.ticket import TicketChange, TicketStatus
-from executor.domain.transition import Reason
+from executor.domain.transition import Reason, Refused
+from executor.engine.progress_record import NO_PROGRESS, Progress
 from executor.engine.word import Said
 
 
@@ -36,19 +42,34 @@ class VoteRecord:
     vote: Vote
     note: str
     decided_at: datetime
+    on_behalf_of: PrincipalId | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRecord:
-    """A request for people's consent: to the operation, or to trying something once more."""
+    """A request for people's consent: to the operation, or to trying something once more.
+
+    ``terms`` are those stored with it; the policy of now may ask for more. ``lacking`` are the
+    votes that it waits for by the rights of now, each requirement with their number.
+    """
 
     id: ApprovalId
     status: ApprovalStatus
-    quorum: int
+    terms: Terms
     votes: tuple[VoteRecord, ...]
-    decide_within_seconds: int
     decide_by: datetime | None
     use_by: datetime | None
+    lacking: tuple[Requirement, ...] | None = None
+
+    @property
+    def quorum(self) -> int:
+        """The most votes that one of its requirements asks for."""
+        return self.terms.quorum
+
+    @property
+    def decide_within_seconds(self) -> int:
+        """How long there is to decide, from when it is shown."""
+        return self.terms.decide_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +188,53 @@ class ReopeningRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PreviousRevision:
+    """The operation whose place this one took; ``email`` is as ``EmailContent.as_json``.
+
+    It stands ``superseded`` where other words took its place, ``stale`` where it was out of date
+    and the same was proposed again.
+    """
+
+    number: int
+    status: OperationStatus
+    email: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessorRecord:
+    """The operation that took this one's place; ``editor`` is the person who wrote it."""
+
+    number: int
+    editor: PrincipalId | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRecord:
+    """What a person asked about an operation, and the agent's words where it has answered.
+
+    ``unanswered`` is why there is no answer and will be none. Both texts are untrusted.
+    """
+
+    tenant_id: TenantId
+    id: UUID
+    operation: int
+    asked_by: PrincipalId
+    asked_at: datetime
+    question: str
+    answer: str | None
+    unanswered: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
 class OperationRecord:
     """Everything that an operation's card may say. ``email`` is as ``EmailContent.as_json``.
 
-    Without one it is a reopening, and ``undoes`` tells of what. ``reopening`` is what would undo
-    this one.
+    ``editor`` is the person who wrote this content, where it was not the agent. ``asked_again_by``
+    are people who asked for it once more when the ticket had moved; they count as requesters.
+    ``agents`` are those among the requesters that are no people.
+
+    Without an email it is a reopening, and ``undoes`` tells of what. ``reopening`` is what would
+    undo this one.
 
     ``desk_problem`` is why it waits for an outside desk that does not tell, while it does.
     """
@@ -203,11 +266,63 @@ class OperationRecord:
     desk_problem: str | None = None
     undoes: UndoneRecord | None = None
     reopening: ReopeningRecord | None = None
+    risks: RiskFacts = NO_EMAIL
+    editor: PrincipalId | None = None
+    previous: PreviousRevision | None = None
+    successor: SuccessorRecord | None = None
+    asked_again_by: tuple[PrincipalId, ...] = ()
+    questions: tuple[QuestionRecord, ...] = ()
+    agents: frozenset[PrincipalId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedOperation:
+    """The operation that an agent's request is about, as it stands.
+
+    ``note`` is a reviewer's reason for a no, untrusted; ``edited``: a person wrote what it says.
+    """
+
+    label: str
+    status: OperationStatus
+    reason: Reason | None
+    note: str
+    edited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedRun:
+    """The run that an agent's request has come to, as it stands."""
+
+    number: int
+    status: RunStatus
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """What an agent asked for in one message, and what it has come to; ``kind`` as it named it.
+
+    ``refused`` is why nothing was begun. ``again``: an earlier message with the same key has begun
+    it. With an ``operation`` and no ``run`` it was answered by what others had asked for before.
+    """
+
+    tenant_id: TenantId
+    id: UUID
+    kind: str | None
+    request_key: str | None
+    refused: Refused | None
+    again: bool
+    run: RequestedRun | None
+    operation: RequestedOperation | None
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """Everything that a run's own card may say; ``summary`` is the model's last word, untrusted."""
+    """Everything that a run's own card may say; ``summary`` is the model's last word, untrusted.
+
+    ``request`` is what an agent in Slack asked for, where the run is of one. ``progress`` is what
+    it has done so far, and ``style`` is how the policy wants that to be shown.
+    """
 
     tenant_id: TenantId
     id: RunId
@@ -220,6 +335,26 @@ class RunRecord:
     operations: tuple[tuple[int, OperationStatus], ...]
     created_at: datetime
     ended_at: datetime | None
+    request: RequestRecord | None = None
+    progress: Progress = NO_PROGRESS
+    style: ProgressStyle = ProgressStyle.PLAIN
 
 
-CardRecord = OperationRecord | RunRecord
+@dataclass(frozen=True, slots=True)
+class NudgeRecord:
+    """What people are reminded of: an operation that waits, and until when they can decide.
+
+    ``whom`` are user ids, and ``group:…`` for user groups. ``waits`` turns false with the decision.
+    """
+
+    tenant_id: TenantId
+    id: UUID
+    operation: int
+    kind: NudgeKind
+    whom: tuple[str, ...]
+    waits: bool
+    decide_by: datetime | None
+    made_at: datetime
+
+
+CardRecord = OperationRecord | RunRecord | QuestionRecord | NudgeRecord | RequestRecord

@@ -13,7 +13,8 @@ from executor.domain.transition import Machine, Transition
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.opening import Claim
-from executor.store import clock, journal, operations, runs
+from executor.store import clock, journal, operations, progress, runs
+from executor.store.wakeups import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,15 @@ class ClaimedOperation:
 async def claim_runs(engine: Engine, owner: str, most: int) -> list[ClaimedRun]:
     """Take at most ``most`` due runs; a run that is taken over keeps its status.
 
-    Opens its own transaction. Raises ``CommitUnknown``: what was claimed, if anything, is due again
-    when its lease ends.
+    Opens its own transaction; from now on their progress is told. Raises ``CommitUnknown``: what
+    was claimed, if anything, is due again when its lease ends.
     """
     asked = engine.clock.boottime()
     async with engine.committing(Commit.CLAIM_RUN) as conn:
         rows = await runs.claim_due(conn, most)
         if not rows:
             return []
+        await progress.want(conn, [row.key for row in rows])
         chain = await journal.lock_chain(conn, [row.key for row in rows])
         taken = []
         for row in rows:
@@ -61,6 +63,7 @@ async def claim_runs(engine: Engine, owner: str, most: int) -> list[ClaimedRun]:
         until = chain.now + timedelta(seconds=engine.durations.lease.ttl_seconds)
         epochs = await runs.lease(conn, taken, owner=owner, until=until)
         await journal.advance(conn, chain)
+    engine.ring(Kind.CARDS)
     trusted = trust_from(asked, engine.durations.lease)
     return [
         ClaimedRun(key, Lease(owner, epoch, trusted), takeovers)

@@ -19,7 +19,9 @@ class Click:
     """One person's click. ``digest``, ``content_revision`` and ``nonce`` name what was shown.
 
     ``channel`` and ``message_ts`` are where the click happened; ``request_hash`` is the SHA-256 of
-    the signed request. ``notice`` is what private answers need: the channel and the Slack user id.
+    the signed request. ``second_factor``: the person proved more than the Slack session with it.
+    A rejection that ``stops_run`` ends the operation's run as well. ``modal`` names the modal in
+    which it was decided, where it was one.
     """
 
     tenant_id: TenantId
@@ -35,6 +37,9 @@ class Click:
     message_ts: str
     request_hash: bytes
     user_id: str
+    second_factor: bool = False
+    stops_run: bool = False
+    modal: UUID | None = None
 
     @property
     def key(self) -> OperationKey:
@@ -43,13 +48,25 @@ class Click:
 
 
 @dataclass(frozen=True, slots=True)
+class RunStopped:
+    """The run that ended with a rejection; ``sending`` numbers what cannot be called back."""
+
+    number: int
+    sending: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
-    """The vote is stored; ``granted`` or ``denied`` say whether it decided the approval."""
+    """The vote is stored; ``decided`` says whether it decided the approval.
+
+    ``still_needed`` counts the people who have to approve beside those who have. ``stopped`` is the
+    run that a rejection has ended.
+    """
 
     vote: Vote
-    votes: int
-    quorum: int
+    still_needed: int
     decided: bool
+    stopped: RunStopped | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +78,32 @@ ClickResult = Recorded | NoChange | Refused | NotConfirmed
 
 
 def answer(
-    result: ClickResult, operation: int | None, kind: str = CLOSE_TICKET
+    result: ClickResult,
+    operation: int | None,
+    kind: str = CLOSE_TICKET,
+    goes_on: int | None = None,
 ) -> JsonObject | None:
     """Spell the private answer as it is queued; the bot makes the sentence of it.
 
-    ``kind`` is what the operation would do.
-    ``None`` where nothing is known to have been stored, so that nothing can be queued with it.
+    ``kind`` is what the operation would do. ``goes_on`` is the run that the click would have
+    stopped and did not. ``None`` where nothing is known to have been stored, so that nothing can be
+    queued with it.
     """
+    run: JsonObject = {} if goes_on is None else {"goes_on": goes_on}
     match result:
         case Recorded():
+            stopped = result.stopped
             return {
                 "kind": "recorded",
                 "vote": result.vote.value,
-                "votes": result.votes,
-                "quorum": result.quorum,
+                "still_needed": result.still_needed,
                 "operation": operation,
                 "about": kind,
+                **(
+                    {}
+                    if stopped is None
+                    else {"stopped": stopped.number, "sending": list(stopped.sending)}
+                ),
             }
         case Refused():
             return {
@@ -84,10 +111,11 @@ def answer(
                 "reason": result.reason.value,
                 "detail": result.detail,
                 "operation": operation,
+                **run,
             }
         case NoChange():
             reason = result.reason or Reason.ALREADY_VOTED
-            return {"kind": "unchanged", "reason": reason.value, "operation": operation}
+            return {"kind": "unchanged", "reason": reason.value, "operation": operation, **run}
         case NotConfirmed():
             return None
         case _:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import cache
 
-from jinja2 import PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from executor.domain.closing import ProposeClosing, RenderedEmail
@@ -23,20 +24,26 @@ _WORDS = "email/words.json"
 _RIGHT_TO_LEFT = frozenset({"ar", "fa", "he", "ur"})
 
 
+@cache
+def _environment(*, escaping: bool) -> Environment:
+    """Return the one environment of its kind, whose templates are compiled once in a process."""
+    return ImmutableSandboxedEnvironment(
+        loader=PackageLoader("templates", package_path=""),
+        undefined=StrictUndefined,
+        autoescape=escaping,
+    )
+
+
 class ClosureEmails:
     """The templates of closure emails, read once, with the digests of their sources."""
 
     def __init__(self) -> None:
-        loader = PackageLoader("templates", package_path="")
         # Only one name ends in .html.j2, and everything that goes into it is escaped.
-        plain = ImmutableSandboxedEnvironment(
-            loader=loader, undefined=StrictUndefined, autoescape=False
-        )
-        escaping = ImmutableSandboxedEnvironment(
-            loader=loader, undefined=StrictUndefined, autoescape=True
-        )
+        plain, escaping = _environment(escaping=False), _environment(escaping=True)
         self._text = plain.get_template(_TEXT)
         self._html = escaping.get_template(_HTML)
+        loader = plain.loader
+        assert loader is not None
         sources = {name: loader.get_source(plain, name)[0] for name in (_TEXT, _HTML, _WORDS)}
         self._words: dict[str, dict[str, str]] = json.loads(sources[_WORDS])
         self._digests = {
@@ -54,21 +61,31 @@ class ClosureEmails:
         Lines end with LF, whatever the message has. Total: content is judged by
         ``build_closing_email``.
         """
-        primary = proposal.language.split("-")[0].lower()
         text = self._text.render(
-            words=self._words.get(primary),
+            words=self._words.get(_primary(proposal.language)),
             name=" ".join(ticket.customer_name.split()),
             message=_unix(proposal.message).strip("\n"),
             ticket_id=ticket.id,
             signature=_unix(signature).strip(),
         )
+        return RenderedEmail(f"{text}\n", self._laid_out(text, proposal.language), self._digests)
+
+    def lay_out(self, text: str, language: str) -> RenderedEmail:
+        """Make the HTML of a text that is whole already, and leave the text as it is."""
+        return RenderedEmail(text, self._laid_out(text, language), {_HTML: self._digests[_HTML]})
+
+    def _laid_out(self, text: str, language: str) -> str:
         html = self._html.render(
-            language=proposal.language,
-            direction="rtl" if primary in _RIGHT_TO_LEFT else "ltr",
+            language=language,
+            direction="rtl" if _primary(language) in _RIGHT_TO_LEFT else "ltr",
             style=BODY_STYLE,
             paragraphs=paragraphs(text),
         )
-        return RenderedEmail(text + "\n", html + "\n", self._digests)
+        return f"{html}\n"
+
+
+def _primary(language: str) -> str:
+    return language.split("-")[0].lower()
 
 
 def _unix(text: str) -> str:

@@ -31,7 +31,7 @@ from executor.engine.failpoint import Commit
 from executor.engine.group import together_or_apart
 from executor.engine.outside_target import learnt_stamp
 from executor.engine.providers import Providers
-from executor.engine.reopening import ACTOR, Proposed, propose
+from executor.engine.reopening import Proposed, propose
 from executor.engine.revalidation import World
 from executor.engine.sighting import (
     READINGS_AT_ONCE,
@@ -39,6 +39,7 @@ from executor.engine.sighting import (
     see_before_opening,
     wait_for_desk,
 )
+from executor.engine.undriven import ACTOR
 from executor.store import cards, compensations, journal, operations, outside_tickets
 from executor.store.cards import SubjectKind
 from executor.store.operations import OperationKey, OperationRow

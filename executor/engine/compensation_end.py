@@ -12,12 +12,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
-from executor.domain import compensation, operation, run
+from executor.domain import compensation, operation
 from executor.domain.journal import Chain
 from executor.domain.operation import IN_DOUBT, UNOPENED, OperationStatus
-from executor.domain.run import RunStatus
 from executor.domain.transition import Machine, NoChange, Reason, Refused, Transition
-from executor.engine import endings
+from executor.engine import endings, undriven
 from executor.engine.endings import Locked
 from executor.store import cards, operations
 from executor.store.cards import SubjectKind
@@ -43,7 +42,9 @@ async def conclude_all(
             continue
         await _conclude(conn, reopening, closing, chain)
         if reopening.status not in UNOPENED | IN_DOUBT:
-            await _end_run(conn, locked, reopening, chain)
+            # One that was stopped is ended by the waking.
+            run_row = locked.runs[reopening.tenant_id, reopening.run_id]
+            await undriven.complete(conn, chain, run_row)
 
 
 async def _conclude(
@@ -103,15 +104,3 @@ async def _end_overtaken(
     event = operation.RevalidationFailed(why)
     consent = locked.approvals.get(reopening.key)
     await endings.end_unopened(conn, [(reopening, consent, event)], ACTOR, chain)
-
-
-async def _end_run(conn: Connection, locked: Locked, reopening: OperationRow, chain: Chain) -> None:
-    """End the run, whose one operation has ended; one that was stopped is ended by the waking."""
-    row = locked.runs[reopening.tenant_id, reopening.run_id]
-    if row.status is not RunStatus.WAITING:
-        return
-    for event in (run.Claimed(), run.Completed()):
-        moved = run.decide(row.status, event)
-        assert isinstance(moved, Transition)
-        await endings.move_run(conn, row, moved, ACTOR, chain, wants_card=False)
-        row = replace(row, status=moved.target, seq=row.seq + 1)

@@ -19,9 +19,10 @@ from executor.domain.closing import (
     RenderedEmail,
     build_closing_email,
 )
+from executor.domain.closing_draft import ClosingDraft, build_drafted_email
 from executor.domain.effect import EffectKind
 from executor.domain.email import EmailContent
-from executor.domain.ids import EffectId, desk_marker
+from executor.domain.ids import EffectId, PrincipalId, TenantId, desk_marker
 from executor.domain.intent import CLOSE_TICKET, Intent, PlannedEffect, intent_document
 from executor.domain.payloads import JsonObject, canonical
 from executor.domain.policy import Policy
@@ -63,7 +64,7 @@ def compose_closing(
     target: Target,
     key: str,
     proposal: ProposeClosing,
-) -> Intent:
+) -> tuple[Intent, EmailContent]:
     """Make the intent of *close this ticket and send this email*. Raises ``InvalidContent``."""
     rendered = emails.render(target.ticket, proposal, policy.email.signature)
     email = build_closing_email(
@@ -75,30 +76,59 @@ def compose_closing(
         key=key,
         stamp=target.stamp,
     )
+    asked = (row.tenant_id, row.requester)
+    return _intent(mint, providers, policy, asked, target, key, email, rendered), email
+
+
+def compose_drafted(
+    mint: Callable[[], UUID],
+    providers: Providers,
+    emails: ClosureEmails,
+    policy: Policy,
+    asked: tuple[TenantId, PrincipalId],
+    target: Target,
+    key: str,
+    draft: ClosingDraft,
+    language: str,
+    editor: PrincipalId | None,
+) -> tuple[Intent, EmailContent]:
+    """Make the intent of *close this ticket and send this email* whose whole text is given.
+
+    ``asked`` is the tenant and the requester. Raises ``InvalidContent``.
+    """
+    rendered = emails.lay_out(draft.text, language)
+    email = build_drafted_email(
+        policy, target.ticket, draft, rendered, tenant=asked[0], key=key, stamp=target.stamp
+    )
+    intent = _intent(mint, providers, policy, asked, target, key, email, rendered, editor)
+    return intent, email
+
+
+def _intent(
+    mint: Callable[[], UUID],
+    providers: Providers,
+    policy: Policy,
+    asked: tuple[TenantId, PrincipalId],
+    target: Target,
+    key: str,
+    email: EmailContent,
+    rendered: RenderedEmail,
+    editor: PrincipalId | None = None,
+) -> Intent:
     effects = (
         *_at_the_desk(mint, providers.desk, target),
         _sending(EffectId(mint()), providers.mail, email),
     )
-    return _intent(row, policy, target, key, effects, rendered)
-
-
-def _intent(
-    row: RunRow,
-    policy: Policy,
-    target: Target,
-    key: str,
-    effects: tuple[PlannedEffect, ...],
-    rendered: RenderedEmail,
-) -> Intent:
     document = intent_document(
         CLOSE_TICKET,
-        tenant=row.tenant_id,
-        requested_by=row.requester,
+        tenant=asked[0],
+        requested_by=asked[1],
         policy_version=policy.version,
         ticket=target.ticket,
         stamp=target.stamp,
         effects=effects,
         templates=rendered.templates,
+        edited_by=editor,
     )
     return Intent(CLOSE_TICKET, key, document, effects)
 

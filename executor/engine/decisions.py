@@ -3,52 +3,40 @@ click.
 
 Votes on one approval are folded in order, each deciding on what the one before left. The hash of a
 signed request is inserted in this commit and no other, so that a redelivery after a crash is not
-mistaken for one that was handled. Locks: policies, operations, approvals, cards, journal heads.
+mistaken for one that was handled. Locks: policies, the runs that a rejection would stop,
+operations, approvals, cards, journal heads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from uuid import UUID
 
 from executor.domain import approval, identity, operation
 from executor.domain.approval import Approval, Vote
+from executor.domain.authority import Authority
 from executor.domain.errors import CommitUnknown
 from executor.domain.identity import Identity
-from executor.domain.ids import ApprovalId, PrincipalId, TenantId
-from executor.domain.journal import Chain, JournalEntry
+from executor.domain.ids import PrincipalId, TenantId
+from executor.domain.journal import Chain
 from executor.domain.payloads import JsonObject, storable_text
-from executor.domain.policy import Permission, Policy
-from executor.domain.transition import Machine, NoChange, Reason, Refused, Transition
+from executor.domain.terms import Terms, terms_for
+from executor.domain.transition import NoChange, Reason, Refused
 from executor.engine import endings
 from executor.engine.click import Click, ClickResult, NotConfirmed, Recorded, answer
+from executor.engine.click_fold import Fold
+from executor.engine.clicked_view import clicked_view
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
-from executor.store import approvals, cards, journal, operations, proposals, tenants
-from executor.store.cards import Notice, PostingOutcome, SubjectKind
+from executor.engine.rights import read_rights
+from executor.store import approvals, cards, modal_views, operations, proposals, tenants
+from executor.store.cards import Notice, PostingOutcome
 from executor.store.connection import Connection
-from executor.store.operations import OperationKey, OperationRow
+from executor.store.operations import OperationRow
+from executor.store.people import read_identities
 from executor.store.wakeups import Kind
 
 LONGEST_NOTE = 1_000
-
-
-@dataclass(slots=True)
-class _Fold:
-    """What one transaction has decided so far, per operation."""
-
-    rows: dict[OperationKey, OperationRow]
-    consents: dict[OperationKey, Approval]
-    places: dict[tuple[TenantId, UUID], cards.CardPlace]
-    postings: dict[UUID, cards.Posting]
-    approval_moves: list[approvals.ApprovalMove]
-    operation_moves: list[operations.OperationMove]
-    presented: dict[OperationKey, Approval]
-    decisions: dict[tuple[ApprovalId, PrincipalId], approvals.Decision]
-    notes: list[JournalEntry]
-    notices: list[Notice]
-    touched: set[OperationKey]
 
 
 async def decide_clicks(engine: Engine, clicks: Sequence[Click]) -> list[ClickResult]:
@@ -65,8 +53,11 @@ async def decide_clicks(engine: Engine, clicks: Sequence[Click]) -> list[ClickRe
         policies = await tenants.share_policies(conn, {c.tenant_id for c in clicks})
         fold = await _lock(conn, clicks)
         asked = await proposals.requesters_of(conn, list(fold.rows))
-        people = await tenants.read_identities(conn, {(c.tenant_id, c.principal) for c in clicks})
-        chain = await endings.lock_cards_and_chain(conn, list(fold.rows.values()))
+        people = await read_identities(conn, {(c.tenant_id, c.principal) for c in clicks})
+        rights = await read_rights(conn, policies, _voters(clicks, fold))
+        chain = await endings.lock_cards_and_chain(
+            conn, list(fold.rows.values()), runs_too=list(fold.runs)
+        )
         fold.places = await cards.lock(conn, [c.key for c in clicks])
         results: list[ClickResult] = []
         for click in clicks:
@@ -79,19 +70,18 @@ async def decide_clicks(engine: Engine, clicks: Sequence[Click]) -> list[ClickRe
                 engine,
                 click,
                 fold,
-                policies.get(click.tenant_id),
+                rights.of(policies.get(click.tenant_id), chain.now),
                 asked.get(click.key, []),
                 people.get((click.tenant_id, click.principal)),
                 chain,
             )
             results.append(result)
-            row = fold.rows.get(click.key)
-            said = answer(result, None) if row is None else answer(result, row.number, row.kind)
+            said = _answer(click, result, fold)
             if said is not None:
                 fold.notices.append(
                     Notice(click.tenant_id, engine.mint(), click.channel, click.user_id, said)
                 )
-        await _apply(conn, fold, chain)
+        await fold.write(conn, chain)
     engine.ring(Kind.WORK)
     engine.ring(Kind.CARDS)
     return results
@@ -114,30 +104,49 @@ async def read_back(engine: Engine, click: Click) -> ClickResult:
         return NotConfirmed()
     if consent is None or stored is None or stored[1] != click.request_hash:
         return NotConfirmed()
-    votes = sum(1 for _, vote in consent.votes if vote is Vote.APPROVE)
     decided = consent.status is not approval.ApprovalStatus.OPEN
-    return Recorded(stored[0], votes, consent.quorum, decided)
+    lacking = 0 if decided else consent.quorum - len(consent.approving)
+    return Recorded(stored[0], max(0, lacking), decided)
 
 
-async def _lock(conn: Connection, clicks: Sequence[Click]) -> _Fold:
-    rows = await operations.lock(conn, {c.key for c in clicks})
-    consents = await approvals.lock(conn, list(rows))
+async def _lock(conn: Connection, clicks: Sequence[Click]) -> Fold:
+    """Lock what was clicked; runs first, with all their operations, where one may be stopped."""
+    clicked, stopping = {c.key for c in clicks}, [c.key for c in clicks if c.stops_run]
     postings = await cards.postings(conn, {(c.tenant_id, c.nonce) for c in clicks})
-    return _Fold(rows, consents, {}, postings, [], [], {}, {}, [], [], set())
+    modals = await modal_views.by_nonce(
+        conn, {(c.tenant_id, c.modal) for c in clicks if c.modal is not None}
+    )
+    if not stopping:
+        rows = await operations.lock(conn, clicked)
+        return Fold({}, rows, await approvals.lock(conn, list(rows)), postings, modals)
+    named = await operations.peek(conn, stopping)
+    locked = await endings.lock_run_with_operations(
+        conn, list({(n.tenant_id, n.run_id) for n in named}), also=list(clicked)
+    )
+    return Fold(locked.runs, locked.operations, locked.approvals, postings, modals)
+
+
+def _answer(click: Click, result: ClickResult, fold: Fold) -> JsonObject | None:
+    """Spell the private answer, which also says of a run that it was not stopped after all."""
+    row = fold.rows.get(click.key)
+    if row is None:
+        return answer(result, None)
+    run = fold.run_of(click.key) if click.stops_run else None
+    return answer(result, row.number, row.kind, None if run is None else run.number)
 
 
 async def _one(
     conn: Connection,
     engine: Engine,
     click: Click,
-    fold: _Fold,
-    policy: Policy | None,
+    fold: Fold,
+    authority: Authority | None,
     asked: Sequence[tuple[PrincipalId, bool]],
     person: Identity | None,
     chain: Chain,
 ) -> ClickResult:
     row, consent = fold.rows.get(click.key), fold.consents.get(click.key)
-    if row is None or consent is None or policy is None:
+    if row is None or consent is None or authority is None:
         return Refused(Reason.CONTENT_CHANGED)
     if consent.id != click.approval_id:
         # Whatever else it was opened for later, an old Approve decides nothing of it.
@@ -148,66 +157,119 @@ async def _one(
     if isinstance(expired, approval.Moved):
         consent = _expire(row, consent, expired, fold, chain)
         row = fold.rows[click.key]
-    event = approval.VoteCast(
+    case = _Case(click, row, authority, person, asked, _joined(row, consent, authority))
+    event = _vote(case, consent, fold)
+    decision = approval.decide(consent, event, now=chain.now)
+    if isinstance(decision, approval.Moved):
+        return _record(case, consent, event, decision, fold, chain)
+    if isinstance(decision, Refused):
+        reason = _why(row, decision)
+        fold.note(click, row, "decision_refused", {"reason": reason.value}, chain)
+        return Refused(reason, {**decision.detail, **_who_decided(consent)})
+    return decision
+
+
+def _why(row: OperationRow, refused: Refused) -> Reason:
+    """A void approval tells that nothing can be decided; its operation tells what ended it."""
+    if (
+        refused.reason is Reason.SUPERSEDED
+        and row.status is not operation.OperationStatus.SUPERSEDED
+    ):
+        return row.reason or operation.refusal_for(row.status)
+    return refused.reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """One click with what it is judged by; ``terms`` join those stored with those of now."""
+
+    click: Click
+    row: OperationRow
+    authority: Authority
+    person: Identity | None
+    asked: Sequence[tuple[PrincipalId, bool]]
+    terms: Terms
+
+    @property
+    def besides(self) -> frozenset[PrincipalId]:
+        """Whose yes does not count: whoever asked for it or wrote it."""
+        wrote = () if self.row.editor is None else (self.row.editor,)
+        return frozenset((*(who for who, _ in self.asked), *wrote))
+
+
+def _joined(row: OperationRow, consent: Approval, authority: Authority) -> Terms:
+    return consent.terms.stricter(terms_for(authority.policy, row.kind, row.risks))
+
+
+def _voters(clicks: Sequence[Click], fold: Fold) -> list[tuple[TenantId, PrincipalId]]:
+    earlier = [(key[0], who) for key, consent in fold.consents.items() for who, _ in consent.votes]
+    return [*((c.tenant_id, c.principal) for c in clicks), *earlier]
+
+
+def _vote(case: _Case, consent: Approval, fold: Fold) -> approval.VoteCast:
+    """Judge a click, and count what would be lacking with it."""
+    click, terms = case.click, case.terms
+    counting = [w for w in consent.counting(step_up=terms.step_up) if w != click.principal]
+    if click.vote is Vote.APPROVE:
+        counting.append(click.principal)
+    missing = case.authority.still_needed(
+        terms.requirements, counting, case.row.resource, case.besides
+    )
+    return approval.VoteCast(
         click.principal,
         click.vote,
         click.digest,
         click.content_revision,
         click.note,
-        _objection(policy, person, asked, click, fold, chain),
+        missing,
+        _objection(case, fold),
+        click.second_factor,
+        terms.step_up,
     )
-    decision = approval.decide(consent, event, now=chain.now)
-    if isinstance(decision, approval.Moved):
-        return _record(click, row, consent, decision, fold, chain)
-    if isinstance(decision, Refused):
-        _note(click, row, "decision_refused", {"reason": decision.reason.value}, fold, chain)
-        return Refused(decision.reason, {**decision.detail, **_who_decided(consent)})
-    return decision
 
 
-def _objection(
-    policy: Policy,
-    person: Identity | None,
-    asked: Sequence[tuple[PrincipalId, bool]],
-    click: Click,
-    fold: _Fold,
-    chain: Chain,
-) -> Refused | None:
+def _objection(case: _Case, fold: Fold) -> Refused | None:
     """Say why this person may not decide this; anybody permitted may reject their own request."""
-    about_the_person = policy.objection(click.principal, Permission.APPROVE) or identity.objection(
-        person, policy.slack.team, now=chain.now
-    )
+    click, authority = case.click, case.authority
+    approves = click.vote is Vote.APPROVE
+    about_the_person = authority.objection_to_voting(
+        click.principal, case.terms.requirements, case.row.resource
+    ) or identity.objection(case.person, authority.policy.slack.team, now=authority.now)
     if about_the_person is not None:
         return about_the_person
-    if click.vote is Vote.APPROVE:
-        for requester, linked in asked:
+    if approves:
+        for requester, linked in case.asked:
             if requester == click.principal:
                 return Refused(Reason.LINKED_REQUEST if linked else Reason.OWN_REQUEST)
+        if case.row.editor == click.principal:
+            return Refused(Reason.OWN_EDIT)
+        on_their_behalf = authority.objection_to_voting(
+            click.principal, case.terms.requirements, case.row.resource, case.besides
+        )
+        if on_their_behalf is not None:
+            return on_their_behalf
+    run = fold.run_of(click.key) if click.stops_run else None
+    if run is not None:
+        may_not_stop = endings.objection_to_cancelling(authority, run.requester, click.principal)
+        if may_not_stop is not None:
+            return may_not_stop
     return None if _shown(click, fold) is not None else Refused(Reason.NOT_SHOWN)
 
 
-def _shown(click: Click, fold: _Fold) -> bytes | None:
-    """Return the digest of the view that was clicked, or ``None`` if it is no message of ours.
-
-    A message is ours when it is the card's stored place, or when its nonce is that of a recorded
-    posting of this card: one whose answer was lost, or that was delivered twice, may stand in
-    Slack beside the one we know.
-    """
+def _shown(click: Click, fold: Fold) -> bytes | None:
+    """Return the digest of the view that was decided on, or ``None`` if it is none of ours."""
+    if click.modal is not None:
+        modal = fold.modals.get(click.modal)
+        theirs = modal is not None and modal.is_about(
+            click.operation_id, click.principal, click.content_revision
+        )
+        return modal.view_digest if modal is not None and theirs else None
     place, posting = fold.places.get(click.key), fold.postings.get(click.nonce)
-    if place is not None and (place.channel, place.ts) == (click.channel, click.message_ts):
-        return place.view_digest
-    if (
-        posting is not None
-        and posting.subject_id == click.operation_id
-        and posting.channel == click.channel
-        and posting.outcome is not PostingOutcome.REFUSED
-    ):
-        return posting.view_digest
-    return None
+    return clicked_view(place, posting, click.operation_id, click.channel, click.message_ts)
 
 
 async def _present(
-    conn: Connection, click: Click, consent: Approval, fold: _Fold, chain: Chain
+    conn: Connection, click: Click, consent: Approval, fold: Fold, chain: Chain
 ) -> Approval:
     """Do T2 inside T3 for a click on a message whose posting's answer was lost.
 
@@ -243,24 +305,26 @@ async def _present(
 
 
 def _expire(
-    row: OperationRow, consent: Approval, expired: approval.Moved, fold: _Fold, chain: Chain
+    row: OperationRow, consent: Approval, expired: approval.Moved, fold: Fold, chain: Chain
 ) -> Approval:
     """Record that the time was over before this click, whether or not a sweep has come by."""
-    granted = consent.status is approval.ApprovalStatus.GRANTED
-    reason = Reason.TIME_TO_USE_OVER if granted else Reason.EXPIRED
-    _move(row, consent, expired, operation.TimeRanOut(reason), "clock", fold, chain)
+    fold.move(row, consent, expired, endings.time_ran_out(consent), "clock", chain)
     return expired.approval
 
 
 def _record(
-    click: Click,
-    row: OperationRow,
+    case: _Case,
     consent: Approval,
+    event: approval.VoteCast,
     decision: approval.Moved,
-    fold: _Fold,
+    fold: Fold,
     chain: Chain,
 ) -> Recorded:
+    click, row = case.click, case.row
     view_digest = _shown(click, fold)
+    wanted = tuple(who for r in case.terms.requirements for who in r.of)
+    standing = case.authority.standing(click.principal, wanted, row.resource, case.besides)
+    behalf = None if standing is None else standing.on_behalf_of
     note = storable_text(click.note)[:LONGEST_NOTE]
     fold.decisions[consent.id, click.principal] = approvals.Decision(
         click.tenant_id,
@@ -271,8 +335,14 @@ def _record(
         click.digest,
         click.content_revision,
         view_digest,
-        {"channel": click.channel, "ts": click.message_ts},
+        {
+            "channel": click.channel,
+            "ts": click.message_ts,
+            **({} if click.modal is None else {"modal": click.modal.hex}),
+        },
         click.request_hash,
+        behalf,
+        click.second_factor,
     )
     said: JsonObject = {
         "vote": click.vote.value,
@@ -281,86 +351,28 @@ def _record(
         "view_digest": view_digest.hex() if view_digest else None,
         "ts": click.message_ts,
         "note": note,
+        **({} if behalf is None else {"on_behalf_of": behalf}),
+        **({"second_factor": True} if click.second_factor else {}),
     }
-    _note(click, row, "voted", said, fold, chain)
+    fold.note(click, row, "voted", said, chain)
     fold.consents[click.key] = decision.approval
     # A vote below the quorum changes the card as well: it shows who has voted.
     fold.touched.add(click.key)
     if decision.transition is not None:
-        event: operation.Event = (
+        moved: operation.Event = (
             operation.Denied(click.principal, note)
             if click.vote is Vote.REJECT
             else operation.Granted()
         )
-        _move(row, consent, decision, event, click.principal, fold, chain)
-    votes = sum(1 for _, vote in decision.approval.votes if vote is Vote.APPROVE)
-    return Recorded(click.vote, votes, consent.quorum, decision.transition is not None)
-
-
-def _move(
-    row: OperationRow,
-    before: Approval,
-    decided: approval.Moved,
-    event: operation.Event,
-    actor: str,
-    fold: _Fold,
-    chain: Chain,
-) -> None:
-    """Move an approval and its operation together, and let later clicks of the group see it."""
-    assert decided.transition is not None
-    fold.approval_moves.append(
-        endings.approval_move(row, before, decided.approval, decided.transition, actor, chain)
-    )
-    fold.consents[row.key] = decided.approval
-    fold.touched.add(row.key)
-    moved = operation.decide(row.status, event)
-    if not isinstance(moved, Transition):
-        return
-    entry = chain.move(Machine.OPERATION, row.tenant_id, row.run_id, row.id, row.seq, moved, actor)
-    approved = moved.target is operation.OperationStatus.APPROVED
-    fold.operation_moves.append(
-        operations.OperationMove(
-            row,
-            moved,
-            entry,
-            due_at=chain.now if approved else None,
-            ended_at=None if approved else chain.now,
-        )
-    )
-    fold.rows[row.key] = replace(row, status=moved.target, seq=row.seq + 1)
-
-
-def _note(
-    click: Click, row: OperationRow, event: str, detail: JsonObject, fold: _Fold, chain: Chain
-) -> None:
-    fold.notes.append(
-        chain.note(
-            click.tenant_id,
-            row.run_id,
-            click.approval_id,
-            event,
-            click.principal,
-            {"vote": click.vote.value, **detail},
-        )
-    )
+        fold.move(row, consent, decision, moved, click.principal, chain)
+    stopped = None
+    if click.stops_run and click.vote is Vote.REJECT:
+        stopped = fold.stop_run(click.key, click.principal, chain)
+    decided = decision.transition is not None
+    return Recorded(click.vote, max(0, event.still_needed), decided, stopped)
 
 
 def _who_decided(consent: Approval) -> JsonObject:
     """Name who decided, for the sentence that the late clicker reads."""
     wanted = Vote.REJECT if consent.status is approval.ApprovalStatus.DENIED else Vote.APPROVE
     return {"by": [principal for principal, vote in consent.votes if vote is wanted]}
-
-
-async def _apply(conn: Connection, fold: _Fold, chain: Chain) -> None:
-    await approvals.present(
-        conn, [(tenant, consent) for (tenant, _), consent in fold.presented.items()]
-    )
-    await approvals.record_decisions(conn, list(fold.decisions.values()), chain.now)
-    await journal.write_notes(conn, fold.notes)
-    await approvals.move(conn, fold.approval_moves)
-    await operations.move(conn, fold.operation_moves)
-    await cards.want(
-        conn, [(tenant, id_, SubjectKind.OPERATION) for tenant, id_ in fold.touched], chain.now
-    )
-    await cards.queue_notices(conn, fold.notices, chain.now)
-    await journal.advance(conn, chain)

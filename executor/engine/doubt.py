@@ -98,4 +98,10 @@ def _about(id_: OperationId, entries: Sequence[JournalEntry]) -> tuple[JournalEn
         parent = entry.detail.get("operation") or entry.detail.get("effect")
         if entry.seq == 1 and entry.machine is not Machine.OPERATION and parent in ours:
             ours.add(str(entry.entity_id))
-    return tuple(entry for entry in entries if str(entry.entity_id) in ours)
+    return tuple(
+        entry
+        for entry in entries
+        if str(entry.entity_id) in ours
+        # A note about a question stands under the question.
+        or (entry.machine is None and entry.detail.get("operation") in ours)
+    )

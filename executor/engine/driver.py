@@ -2,7 +2,7 @@
 
 It holds nothing in memory that the next driver would miss: after every commit the record alone says
 what comes next. When operations of a step are pending it leaves, and the run costs rows and nothing
-else until they have ended.
+else until they have ended, or until somebody asks about one of them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from datetime import datetime
 
 from executor.domain import run
 from executor.domain.closing import ProposeClosing
-from executor.domain.operation import RUN_WAITS_FOR
+from executor.domain.operation import RUN_WAITS_FOR, STOPS_RUN
 from executor.domain.payloads import JsonObject, storable
 from executor.domain.replay import (
     AnswerCalls,
     AskModel,
+    CloseQuestions,
     Finish,
     GiveUp,
     RecordedCall,
+    TakeUp,
+    Wait,
     next_action,
 )
 from executor.domain.transition import Reason, Transition
@@ -35,8 +38,9 @@ from executor.engine.leases import Keeper
 from executor.engine.model_call import ask_model
 from executor.engine.ports import ModelPort, ToolCall
 from executor.engine.providers import Providers
+from executor.engine.questions import close, take_up
 from executor.engine.run_record import Record, RunKey, read_run_record, version_read
-from executor.engine.tool_results import proposal_result
+from executor.engine.tool_results import result_of
 from executor.engine.tools import (
     EFFECT_TOOLS,
     READ_TOOLS,
@@ -44,7 +48,7 @@ from executor.engine.tools import (
     run_read_tool,
     unknown_tool,
 )
-from executor.store import clock, journal, proposals, runs
+from executor.store import clock, journal, progress, proposals, questions, runs
 from executor.store.wakeups import Kind
 
 _log = logging.getLogger(__name__)
@@ -88,15 +92,24 @@ async def _drive(
         if stop.is_set():
             await _hand_back(engine, key, keeper)
             return
-        action = next_action(record.turns, record.policy.run)
+        action = next_action(record.turns, record.policy.run, record.questions)
+        progress: _Progress = _WENT_ON
         match action:
-            case AskModel():
+            case AskModel(answering=asked):
                 reason = await ask_model(engine, crew.model, key, keeper, record)
-                progress = (
-                    _WENT_ON if reason is None else await _end(engine, key, keeper, reason, "")
-                )
+                if reason is not None and asked:
+                    # What waits for a decision needs no model: only the question ends.
+                    await close(engine, key, keeper, CloseQuestions(asked, None, reason))
+                elif reason is not None:
+                    progress = await _end(engine, key, keeper, reason, "")
             case AnswerCalls(calls=calls):
-                progress = await _answer(engine, crew, key, keeper, record, calls)
+                await _answer(engine, crew, key, keeper, record, calls)
+            case TakeUp(questions=new):
+                await take_up(engine, key, keeper, new, record.next_step)
+            case CloseQuestions():
+                await close(engine, key, keeper, action)
+            case Wait():
+                progress = await _wait(engine, key, keeper)
             case Finish(text=text):
                 progress = await _end(engine, key, keeper, None, text)
             case GiveUp(reason=reason):
@@ -117,18 +130,13 @@ async def _answer(
     keeper: Keeper,
     record: Record,
     calls: Sequence[RecordedCall],
-) -> _Progress:
-    """Answer what can be answered, propose what is new, and wait while anything is pending."""
-    next_step, asked, pending = record.next_step, list[Asked](), False
+) -> None:
+    """Answer calls that wait for nothing: read, tell what operations came to, propose."""
+    next_step, asked = record.next_step, list[Asked]()
     for call in calls:
         proposal = record.proposals.get((call.step, call.ordinal))
-        if proposal is not None and proposal.status in RUN_WAITS_FOR:
-            pending = True
-            continue
         if proposal is not None:
-            result = proposal_result(
-                proposal.status, proposal.number, proposal.reason, proposal.detail
-            )
+            result = result_of(proposal)
         else:
             answer = await _new_call(engine, crew, key, record, call)
             if isinstance(answer, Asked):
@@ -139,8 +147,6 @@ async def _answer(
         next_step += 1
     if asked:
         await accept(engine, crew.providers, crew.emails, key, keeper.epoch, asked, next_step)
-        return _WENT_ON
-    return await _wait(engine, key, keeper) if pending else _WENT_ON
 
 
 async def _new_call(
@@ -172,29 +178,33 @@ async def _record_result(
 ) -> None:
     async with engine.committing(Commit.RECORD_RESULT) as conn:
         await lock_working_run(conn, key, keeper.epoch)
+        await progress.want(conn, [key])
         now = await clock.now(conn)
         content = storable({"result": result})
         assert isinstance(content, dict)
         step = runs.Step(number, "tool", (call.step, call.ordinal), content, now)
         await runs.record_step(conn, key, step)
+    engine.ring(Kind.CARDS)
 
 
 async def _wait(engine: Engine, key: RunKey, keeper: Keeper) -> _Progress:
-    """Leave the run waiting, unless everything has ended meanwhile; read under the run's lock."""
+    """Leave the run waiting, unless all has ended or somebody asks; read under the run's lock."""
     async with engine.committing(Commit.WAIT) as conn:
         row = await lock_working_run(conn, key, keeper.epoch)
-        chain = await journal.lock_chain(conn, [key])
+        chain = await endings.lock_cards_and_chain(conn, [], runs_too=[key])
         answered = {s.answers for s in await runs.read_steps(conn, key)}
-        pending = any(
-            p.status in RUN_WAITS_FOR and (p.step, p.ordinal) not in answered
-            for p in await proposals.of_run(conn, key)
-        )
-        if not pending:
+        unanswered = [
+            p for p in await proposals.of_run(conn, key) if (p.step, p.ordinal) not in answered
+        ]
+        pending = any(p.status in RUN_WAITS_FOR for p in unanswered)
+        stops = any(STOPS_RUN in p.detail for p in unanswered)
+        if not pending or stops or await questions.something_is_asked(conn, key):
             return _WENT_ON
         decision = run.decide(row.status, run.MustWait())
         assert isinstance(decision, Transition)
         await endings.move_run(conn, row, decision, keeper.owner, chain)
         await journal.advance(conn, chain)
+    engine.ring(Kind.CARDS)
     return _Left()
 
 

@@ -6,23 +6,32 @@ This is a courtesy: what counts is asked again, under locks, when the decision i
 from __future__ import annotations
 
 from executor.domain import identity
-from executor.domain.ids import PrincipalId, TenantId
-from executor.domain.policy import Permission
+from executor.domain.grant import Resource
+from executor.domain.ids import OperationId, PrincipalId, TenantId
+from executor.domain.risk import RiskFacts
+from executor.domain.terms import Terms, terms_for
 from executor.domain.transition import Reason, Refused
 from executor.engine.engine import Engine
-from executor.store import clock, tenants
+from executor.engine.rights import read_rights
+from executor.store import card_records, clock, tenants
+from executor.store.people import read_identities
 
 
 async def objection_to_deciding(
-    engine: Engine, tenant: TenantId, principal: PrincipalId
+    engine: Engine, tenant: TenantId, principal: PrincipalId, operation: OperationId
 ) -> Refused | None:
     """Say why this person may not decide, as the rule for clicks would; opens a transaction."""
     async with engine.database.transaction() as conn:
-        policy = (await tenants.share_policies(conn, [tenant])).get(tenant)
-        known = await tenants.read_identities(conn, [(tenant, principal)])
+        policies = await tenants.share_policies(conn, [tenant])
+        row = await card_records.operation(conn, tenant, operation)
+        rights = await read_rights(conn, policies, [(tenant, principal)])
+        known = await read_identities(conn, [(tenant, principal)])
         now = await clock.now(conn)
-    if policy is None:
+    policy = policies.get(tenant)
+    if policy is None or row is None:
         return Refused(Reason.NOT_PERMITTED)
-    return policy.objection(principal, Permission.APPROVE) or identity.objection(
-        known.get((tenant, principal)), policy.slack.team, now=now
-    )
+    current = terms_for(policy, row.kind, RiskFacts.from_json(row.risks))
+    terms = Terms.from_json(row.terms).stricter(current)
+    return rights.authority(policy, now).objection_to_voting(
+        principal, terms.requirements, Resource(row.kind, row.desk, row.ticket_id)
+    ) or identity.objection(known.get((tenant, principal)), policy.slack.team, now=now)

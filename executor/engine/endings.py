@@ -10,31 +10,38 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from executor.domain import approval, identity, operation, run
+from executor.domain.authority import Authority
 from executor.domain.ids import PrincipalId, RunId, TenantId
 from executor.domain.journal import Chain
 from executor.domain.operation import IN_DOUBT, OperationStatus
 from executor.domain.payloads import JsonObject
-from executor.domain.policy import Permission
+from executor.domain.policy import Permission, WhenTimeIsOver
 from executor.domain.run import ENDED, RunStatus
 from executor.domain.transition import Machine, NoChange, Reason, Refused, Transition
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
-from executor.store import approvals, cards, journal, operations, runs, tenants
+from executor.engine.rights import read_rights
+from executor.store import approvals, cards, journal, operations, progress, runs, tenants
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey
+from executor.store.people import read_identities
 from executor.store.wakeups import Kind
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The run as the stop left it. ``sending`` numbers operations that had been opened before."""
+    """The run as the stop left it.
+
+    ``sending`` numbers operations that had been opened before, ``done`` those that were done.
+    """
 
     run_id: RunId
     number: int
     status: RunStatus
     withdrawn: tuple[int, ...]
     sending: tuple[int, ...]
+    done: tuple[int, ...] = ()
 
 
 RunKey = tuple[TenantId, RunId]
@@ -46,11 +53,13 @@ async def cancel(
     """Stop a run at a person's word.
 
     Opens its own transaction. A second cancel is refused with ``ALREADY_ENDED``, or returns the run
-    as it is while something opened is not yet known. Raises ``CommitUnknown``.
+    as it is while something opened is not yet known. Who may not cancel is journaled, as whoever
+    may not decide is. Raises ``CommitUnknown``.
     """
     async with engine.committing(Commit.CANCEL) as conn:
         policies = await tenants.share_policies(conn, [tenant])
-        people = await tenants.read_identities(conn, [(tenant, principal)])
+        people = await read_identities(conn, [(tenant, principal)])
+        rights = await read_rights(conn, policies, [(tenant, principal)])
         run_id = await runs.find(conn, tenant, number)
         policy = policies.get(tenant)
         if run_id is None or policy is None:
@@ -58,16 +67,32 @@ async def cancel(
         locked = await lock_run_with_operations(conn, [(tenant, run_id)])
         row = locked.runs[tenant, run_id]
         chain = await locked.chain(conn)
-        objection = (
-            None if row.requester == principal else policy.objection(principal, Permission.APPROVE)
+        objection = objection_to_cancelling(
+            rights.authority(policy, chain.now), row.requester, principal
         ) or identity.objection(people.get((tenant, principal)), policy.slack.team, now=chain.now)
         if objection is not None:
+            asked: JsonObject = {"asked": "cancel", "reason": objection.reason.value}
+            refused = chain.note(tenant, run_id, run_id, "decision_refused", principal, asked)
+            await journal.write_notes(conn, [refused])
+            await journal.advance(conn, chain)
             return objection
         result = await stop_locked(conn, locked, row, Reason.CANCELLED, principal, chain)
         await journal.advance(conn, chain)
     engine.ring(Kind.CARDS)
     engine.ring(Kind.WORK)
     return result
+
+
+def objection_to_cancelling(
+    authority: Authority, requester: PrincipalId, principal: PrincipalId
+) -> Refused | None:
+    """Say why somebody may not stop a run: whoever asked for it may, and whoever may approve."""
+    if principal == requester:
+        return None
+    refused = authority.objection(principal, Permission.APPROVE)
+    if refused is not None and refused.reason is Reason.NOT_PERMITTED:
+        return Refused(refused.reason, {"missing": Permission.CANCEL.value})
+    return refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +147,14 @@ async def stop_locked(
     in_doubt = [o for o in mine if o.status in IN_DOUBT]
     decision = run.decide(row.status, run.Stopped(reason, bool(in_doubt)))
     sending = tuple(o.number for o in in_doubt)
+    done = tuple(o.number for o in mine if o.status is OperationStatus.SUCCEEDED)
     if isinstance(decision, Refused):
         return Refused(decision.reason, {"run": row.number, "status": row.status.value})
     if isinstance(decision, NoChange):
-        return Stopped(row.id, row.number, row.status, (), sending)
+        return Stopped(row.id, row.number, row.status, (), sending, done)
     withdrawn = await withdraw_unopened(conn, locked, row, reason, actor, chain)
     await move_run(conn, row, decision, actor, chain, summary=summary)
-    return Stopped(row.id, row.number, decision.target, withdrawn, sending)
+    return Stopped(row.id, row.number, decision.target, withdrawn, sending, done)
 
 
 async def complete_locked(
@@ -151,10 +177,12 @@ async def move_run(
     summary: str | None = None,
     wants_card: bool = True,
 ) -> None:
-    """Apply one transition of a locked run; an ended run wants its card."""
+    """Apply one transition of a locked run; it is told on its card, which is locked too."""
     ended = transition.target in ENDED
     if ended and wants_card:
         await cards.want(conn, [(row.tenant_id, row.id, SubjectKind.RUN)], chain.now)
+    elif not ended:
+        await progress.want(conn, [row.key])
     entry = chain.move(Machine.RUN, row.tenant_id, row.id, row.id, row.seq, transition, actor)
     await runs.move(
         conn,
@@ -273,9 +301,7 @@ async def expire(engine: Engine, keys: Sequence[OperationKey]) -> int:
                 continue
             passed = approval.decide(consent, approval.TimePassed(), now=chain.now)
             if isinstance(passed, approval.Moved) and passed.transition is not None:
-                granted = consent.status is approval.ApprovalStatus.GRANTED
-                reason = Reason.TIME_TO_USE_OVER if granted else Reason.EXPIRED
-                endings.append((row, consent, operation.TimeRanOut(reason)))
+                endings.append((row, consent, time_ran_out(consent)))
         await end_unopened(conn, endings, "clock", chain)
         await approvals.move(conn, unused)
         await cards.want(
@@ -286,6 +312,14 @@ async def expire(engine: Engine, keys: Sequence[OperationKey]) -> int:
         await journal.advance(conn, chain)
     engine.ring(Kind.CARDS)
     return len(endings) + len(unused)
+
+
+def time_ran_out(consent: approval.Approval) -> operation.TimeRanOut:
+    """Say what the end of its time does to an operation; ``consent`` is as it was before."""
+    if consent.status is approval.ApprovalStatus.GRANTED:
+        return operation.TimeRanOut(Reason.TIME_TO_USE_OVER)
+    stops = consent.terms.when_time_is_over is WhenTimeIsOver.STOP_RUN
+    return operation.TimeRanOut(Reason.EXPIRED, stops)
 
 
 def _unused_repeat(

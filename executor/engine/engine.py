@@ -37,7 +37,7 @@ class Durations:
     model_call_seconds: float = 120.0
     retry_seconds: float = 5.0
     identity_retry_seconds: float = 1.0
-    sweep_seconds: float = 5.0
+    sweep_seconds: float = 4.0
     outbox_lease_seconds: float = 30.0
     most_attempts: int = 4
 

@@ -32,6 +32,8 @@ class Commit(StrEnum):
     BEGIN_POSTING = "begin_posting"
     PRESENT = "present"
     FINISH_DRAWING = "finish_drawing"
+    ASK = "ask"
+    WITHDRAW = "withdraw"
     DECIDE = "decide"
     CLAIM_OPERATION = "claim_operation"
     OPEN = "open"
@@ -45,6 +47,11 @@ class Commit(StrEnum):
     COMPENSATE = "compensate"
     CANCEL = "cancel"
     END_RUN = "end_run"
+    EDIT = "edit"
+    PROPOSE_AGAIN = "propose_again"
+    NUDGE = "nudge"
+    GRANT = "grant"
+    JUDGE_CODE = "judge_code"
 
 
 class Side(StrEnum):

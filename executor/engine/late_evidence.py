@@ -155,7 +155,7 @@ async def _tell(
     parts = await effects.of_operations(conn, list(rows))
     state = State(rows, parts, await effects.attempts_of(conn, list(rows)))
     chain = await endings.lock_cards_and_chain(conn, list(rows.values()))
-    repeats = await repeats_of(conn, engine, chain, list(rows))
+    repeats = await repeats_of(conn, engine, chain, list(rows.values()), {}, {})
     for item in items:
         key = named[item.effect].operation
         attempt = _in_doubt(item, state.tries[key])

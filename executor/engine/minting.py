@@ -5,8 +5,6 @@ Nothing is written here: whoever calls has the locks that ``chain`` stands for, 
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from executor.domain.approval import Approval, ApprovalStatus
 from executor.domain.effect import EffectStatus
 from executor.domain.ids import ApprovalId, OperationId, PrincipalId, RunId, TenantId
@@ -15,6 +13,8 @@ from executor.domain.journal import Chain
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
 from executor.domain.policy import Policy
+from executor.domain.risk import NO_EMAIL, RiskFacts
+from executor.domain.terms import Terms
 from executor.domain.transition import Machine
 from executor.engine.composing import Target
 from executor.engine.engine import Engine
@@ -30,12 +30,25 @@ def new_operation(
     target: Target,
     intent: Intent,
     *,
+    risks: RiskFacts = NO_EMAIL,
     revision: int = 1,
+    editor: PrincipalId | None = None,
     compensates: OperationId | None = None,
+    replaces: OperationId | None = None,
+    actor: PrincipalId | None = None,
 ) -> operations.NewOperation:
-    """Mint the operation of an intent."""
+    """Mint the operation of an intent; ``actor`` is who made it, where the requester did not.
+
+    ``replaces`` is the operation whose place it takes.
+    """
     tenant, run_id = run_key
     id_ = OperationId(engine.mint())
+    born: JsonObject = {
+        "digest": intent.digest.hex(),
+        "intent_key": intent.key,
+        "revision": revision,
+        **({} if replaces is None else {"replaces": str(replaces)}),
+    }
     return operations.NewOperation(
         tenant,
         id_,
@@ -54,15 +67,18 @@ def new_operation(
             run_id,
             id_,
             OperationStatus.AWAITING,
-            requester,
-            {"digest": intent.digest.hex(), "intent_key": intent.key, "revision": revision},
+            actor or requester,
+            born,
         ),
+        risks,
         compensates,
+        editor,
+        replaces,
     )
 
 
 def new_effects(chain: Chain, minted: operations.NewOperation) -> list[effects.NewEffect]:
-    """Mint the parts of an operation, in their order."""
+    """Mint the parts of an operation, in their order, by whoever made it."""
     return [
         effects.NewEffect(
             minted.tenant_id,
@@ -75,7 +91,7 @@ def new_effects(chain: Chain, minted: operations.NewOperation) -> list[effects.N
                 minted.run_id,
                 planned.id,
                 EffectStatus.PLANNED,
-                minted.requester,
+                minted.entry.actor,
                 {"operation": str(minted.id), "kind": planned.kind.value},
             ),
         )
@@ -86,9 +102,8 @@ def new_effects(chain: Chain, minted: operations.NewOperation) -> list[effects.N
 def new_approval(
     engine: Engine,
     chain: Chain,
-    policy: Policy,
     minted: operations.NewOperation,
-    quorum: int,
+    terms: Terms,
     told: JsonObject | None = None,
 ) -> approvals.NewApproval:
     """Open the approval of an operation; ``told`` goes into the journal with it."""
@@ -98,9 +113,7 @@ def new_approval(
         ApprovalStatus.OPEN,
         minted.intent.digest,
         minted.content_revision,
-        quorum,
-        timedelta(seconds=policy.approval.decide_within_seconds),
-        timedelta(seconds=policy.approval.use_within_seconds),
+        terms,
     )
     born = chain.birth(
         Machine.APPROVAL,
@@ -108,7 +121,12 @@ def new_approval(
         minted.run_id,
         consent.id,
         ApprovalStatus.OPEN,
-        minted.requester,
-        {"operation": str(minted.id), "quorum": quorum, **(told or {})},
+        minted.entry.actor,
+        {
+            "operation": str(minted.id),
+            "quorum": terms.quorum,
+            "terms": terms.as_json(),
+            **(told or {}),
+        },
     )
     return approvals.NewApproval(minted.tenant_id, consent, born)

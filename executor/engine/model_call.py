@@ -18,13 +18,11 @@ from executor.engine.ports import (
     ModelPort,
     ModelReply,
     ModelRequest,
-    ToolCall,
-    ToolResult,
-    Turn,
 )
 from executor.engine.run_record import Record, RunKey
-from executor.engine.tools import TOOLS
-from executor.store import journal, runs
+from executor.engine.transcript import request_of
+from executor.store import journal, progress, runs
+from executor.store.wakeups import Kind
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +37,7 @@ async def ask_model(
 
     Returns why there is no reply, or ``None``. Opens its own transactions.
     """
-    request = _request(record)
+    request = request_of(record)
     for _ in range(MODEL_TRIES):
         held = await _hold(engine, model, key, keeper, request)
         if isinstance(held, Refused):
@@ -57,17 +55,6 @@ async def ask_model(
         await _record_reply(engine, key, keeper, record, reply, held)
         return None
     return Reason.MODEL_FAILED
-
-
-def _request(record: Record) -> ModelRequest:
-    turns = []
-    for turn in record.turns:
-        calls = tuple(ToolCall(c.id, c.name, c.arguments) for c in turn.calls)
-        results = tuple(
-            ToolResult(ToolCall(c.id, c.name, c.arguments), c.result or {}) for c in turn.calls
-        )
-        turns.append(Turn(ModelReply(turn.text, calls, 0, 0, 0), results))
-    return ModelRequest(record.goal, TOOLS, turns, record.policy.run.max_output_tokens)
 
 
 async def _hold(
@@ -112,6 +99,7 @@ async def _record_reply(
     async with engine.committing(Commit.RECORD_REPLY) as conn:
         row = (await runs.lock(conn, [key]))[key]
         locked = await lock_for_charge(conn, [reservation])
+        await progress.want(conn, [key])
         chain = await journal.lock_chain(conn, [key])
         await charge(conn, locked, {reservation: budget.Settle(reply.cost_microusd)}, chain)
         ours = row.status is RunStatus.RUNNING and row.lease_epoch == keeper.epoch
@@ -119,6 +107,7 @@ async def _record_reply(
             step = runs.Step(record.next_step, "model", None, _content(reply), chain.now)
             await runs.record_step(conn, key, step)
         await journal.advance(conn, chain)
+    engine.ring(Kind.CARDS)
     if not ours:
         # The run was cancelled, or is somebody else's now: its reply leads to nothing.
         _log.info("a reply came for run %s after it had moved on", key[1])

@@ -111,7 +111,7 @@ async def open_attempts(
         results = [_decide(engine, providers, item, plan) for item in ready]
         await plan.apply(conn)
     engine.ring(Kind.CARDS)
-    if plan.looks:
+    if plan.looks or plan.group_looks:
         engine.ring(Kind.IDENTITIES)
     return results
 
@@ -205,15 +205,19 @@ def _not_looked_at(
 
     It counts from when somebody first asked for that look, or from what was done last.
     """
-    world, who = plan.world, revalidation.whom_to_look_at(refused)
+    world, (who, groups) = plan.world, revalidation.whom_to_look_at(refused)
     now = world.chain.now
-    found = [world.people.get((row.tenant_id, person)) for person in who]
-    asked = [person.wanted_at for person in found if person and person.wanted_at]
+    found = [
+        *(world.people.get((row.tenant_id, person)) for person in who),
+        *(world.rights.groups.get((row.tenant_id, group)) for group in groups),
+    ]
+    asked = [seen.wanted_at for seen in found if seen and seen.wanted_at]
     done = [t.reported_at for t in world.tries[row.key] if t.reported_at]
     since = max([min(asked, default=now), *done])
     if not first and now >= since + world.consents[row.key].use_within:
         return refused
     plan.looks += [(row.tenant_id, person) for person in who]
+    plan.group_looks += [(row.tenant_id, group) for group in groups]
     shortest = timedelta(seconds=engine.durations.identity_retry_seconds)
     return PutOff(max(shortest, min(now - since, LONGEST_IDENTITY_WAIT)))
 

@@ -35,12 +35,12 @@ from executor.store import (
     journal,
     operations,
     outside_tickets,
-    tenants,
 )
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import DeskSilence, OperationKey, OperationRow
 from executor.store.outside_tickets import SeenTicket
+from executor.store.people import want_groups, want_identities
 
 DESK_SILENT = "desk_silent"
 """The journal's note that an outside desk did not tell, so that nothing was opened."""
@@ -65,6 +65,7 @@ class Plan:
     checks: dict[OperationKey, JsonObject] = field(default_factory=dict)
     touched: list[OperationRow] = field(default_factory=list)
     looks: list[tuple[TenantId, PrincipalId]] = field(default_factory=list)
+    group_looks: list[tuple[TenantId, str]] = field(default_factory=list)
     silences: list[DeskSilence] = field(default_factory=list)
     notes: list[JournalEntry] = field(default_factory=list)
     seen: list[SeenTicket] = field(default_factory=list)
@@ -276,7 +277,8 @@ class Plan:
     async def apply(self, conn: Connection) -> None:
         """Write it all; a ticket's version is checked once more by the statement that closes it."""
         chain = self.world.chain
-        await tenants.want_identities(conn, self.looks, chain.now)
+        await want_identities(conn, self.looks, chain.now)
+        await want_groups(conn, self.group_looks, chain.now)
         versions = await desk.close_tickets(conn, self.closings, chain.now)
         for closing, version in zip(self.closings, versions, strict=True):
             assert version == closing.version + 1, "the ticket is locked and was compared"

@@ -1,26 +1,33 @@
 """T2 and the card's loop: what is about to be posted is recorded before it leaves, where it stands
 after.
 
-The bot draws and talks to Slack; every fact about a card is stored here. The time to decide starts
-when the card is shown, not before. Locks: operations, approvals, cards, journal heads.
+The bot draws and talks to Slack; every fact about a card is stored here. Whose turn it is says
+``card_turns``. Locks: operations, approvals, cards, journal heads.
+
+The time to decide starts when the card is shown, not before. Once begun it goes on, also when the
+message is deleted or its channel is gone: the card is posted anew, there or in the fallback, and
+says until when it can still be decided. People have read that time and the requester counts on it;
+and were it lengthened, whoever may delete messages could keep a request open for ever. If no other
+card can be shown before it is over, it expires: nothing is done, the agent is told, and the alarm
+has named it since a minute after it was noticed.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from executor.domain import approval
 from executor.domain.ids import OperationId, RunId, TenantId
-from executor.domain.payloads import JsonObject, JsonValue
+from executor.domain.payloads import JsonValue
 from executor.engine import endings
+from executor.engine.alarm import tell_seen
 from executor.engine.card_record import CardRecord
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.records import read_record
-from executor.store import approvals, cards, clock, journal, operations, runs
+from executor.store import approvals, cards, clock, journal, operations, progress, unseen
 from executor.store.cards import (
     ClaimedCard,
     Notice,
@@ -28,27 +35,8 @@ from executor.store.cards import (
     PostingOutcome,
     SubjectKind,
 )
-from executor.store.connection import Connection
-
-_log = logging.getLogger(__name__)
 
 __all__ = ["ClaimedCard", "Notice", "Posting", "PostingOutcome", "SubjectKind"]
-
-
-@dataclass(frozen=True, slots=True)
-class DueCard:
-    """A card that is behind, and the record that it is to show.
-
-    ``lost_posting`` is a message whose answer was lost and which may stand in Slack already.
-    ``reply_to`` is the bot's own note of where a run was asked for; ``thread`` is where its
-    operation's card stands.
-    """
-
-    card: ClaimedCard
-    record: CardRecord
-    lost_posting: Posting | None
-    reply_to: JsonObject
-    thread: tuple[str, str] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,58 +48,16 @@ class Shown:
     content_revision: int
 
 
-async def due_cards(engine: Engine, most: int) -> list[DueCard]:
-    """Take cards that are behind and read their records. Opens its own transactions."""
-    async with engine.database.transaction() as conn:
-        claimed = await cards.claim(conn, most, engine.durations.outbox_lease_seconds)
-    due = []
-    for card in claimed:
-        try:
-            async with engine.database.transaction() as conn:
-                due.append(await _due(conn, card))
-        except Exception as error:
-            # One record that cannot be read costs only its own card.
-            _log.exception("the record of card %s could not be read", card.subject_id)
-            await put_off(
-                engine,
-                card,
-                seconds=engine.durations.outbox_lease_seconds,
-                problem=type(error).__name__,
-            )
-    return due
-
-
-async def _due(conn: Connection, card: ClaimedCard) -> DueCard:
-    record = await read_record(conn, card.tenant_id, card.subject_id, card.kind)
-    nonce = card.posting_nonce
-    posting = None
-    if nonce is not None:
-        posting = (await cards.postings(conn, [(card.tenant_id, nonce)])).get(nonce)
-    if posting is not None and posting.outcome is not PostingOutcome.SENDING:
-        posting = None
-    reply_to: JsonObject = {}
-    thread = None
-    if card.kind is SubjectKind.RUN:
-        row = await runs.show(conn, card.tenant_id, RunId(card.subject_id))
-        reply_to = row.reply_to if row is not None else {}
-        thread = await _thread(conn, card.tenant_id, RunId(card.subject_id))
-    return DueCard(card, record, posting, reply_to, thread)
-
-
-async def _thread(conn: Connection, tenant: TenantId, run_id: RunId) -> tuple[str, str] | None:
-    """Find where the card of the run's last operation stands: its own word belongs under it."""
-    mine = await operations.of_runs(conn, [(tenant, run_id)])
-    for _, id_, *_ in sorted(mine, key=lambda o: -o[3]):
-        channel, ts = await cards.card_place(conn, (tenant, id_))
-        if channel is not None and ts is not None:
-            return channel, ts
-    return None
-
-
 async def begin_posting(
-    engine: Engine, card: ClaimedCard, nonce: UUID, channel: str, shown: Shown
+    engine: Engine,
+    card: ClaimedCard,
+    nonce: UUID,
+    channel: str,
+    shown: Shown,
+    *,
+    thread_ts: str | None = None,
 ) -> None:
-    """Record a message, with what it shows, before it leaves.
+    """Record a message, with what it shows, before it leaves; it may answer another one.
 
     Opens its own transaction. A card that has a place already: ``LostRace``.
     """
@@ -128,6 +74,7 @@ async def begin_posting(
             PostingOutcome.SENDING,
             None,
             now,
+            thread_ts,
         )
         await cards.begin_posting(conn, card.tenant_id, posting, now)
 
@@ -152,6 +99,7 @@ async def present(
             rows = await operations.lock(conn, [key])
             consents = await approvals.lock(conn, list(rows))
         chain = await endings.lock_cards_and_chain(conn, list(rows.values()))
+        alarmed_for = await unseen.alarmed_for(conn, card.tenant_id, card.subject_id)
         await cards.end_posting(conn, card.tenant_id, nonce, PostingOutcome.POSTED, ts)
         placed = await cards.place(
             conn,
@@ -184,6 +132,8 @@ async def present(
                 # The card says from now on until when it can be decided.
                 await cards.want(conn, [(row.tenant_id, row.id, SubjectKind.OPERATION)], chain.now)
         await journal.advance(conn, chain)
+    if placed and alarmed_for is not None and key in rows:
+        tell_seen(rows[key], alarmed_for)
     return placed
 
 
@@ -192,21 +142,46 @@ async def give_up_posting(
 ) -> None:
     """Record that a message was refused, or was looked for and is not there."""
     async with engine.database.transaction() as conn:
-        await cards.end_posting(conn, card.tenant_id, nonce, outcome)
+        await cards.give_up_posting(conn, card, nonce, outcome)
 
 
-async def finish_drawing(engine: Engine, card: ClaimedCard, shown: Shown) -> None:
-    """Record that a card shows its record as of the revision that it was claimed for."""
+async def strays(engine: Engine, tenant: TenantId, most: int) -> list[Posting]:
+    """Take messages that were absent and may have turned up since. Opens its own transaction."""
+    async with engine.database.transaction() as conn:
+        return await cards.claim_strays(conn, tenant, most)
+
+
+async def finish_drawing(
+    engine: Engine,
+    card: ClaimedCard,
+    shown: Shown,
+    *,
+    look_again_seconds: float | None = None,
+    rest_seconds: float | None = None,
+) -> None:
+    """Record that a card shows its record as of the revision that it was claimed for.
+
+    After ``look_again_seconds`` it is drawn again even if nothing has changed, and before
+    ``rest_seconds`` are over it is not, even if something has. What an operation's card shows is
+    told by the runs that proposed it as well: they follow it, so that whatever changes an operation
+    asks for its card alone.
+    """
+    tenant, runs = card.tenant_id, list[RunId]()
     async with engine.committing(Commit.FINISH_DRAWING) as conn:
-        await cards.lock(conn, [card.key])
+        if card.kind is SubjectKind.OPERATION:
+            runs = await progress.runs_that_tell_of(conn, tenant, OperationId(card.subject_id))
+        await cards.lock(conn, [card.key, *((tenant, id_) for id_ in runs)])
         now = await clock.now(conn)
-        await cards.keep_view(conn, card.tenant_id, shown.view_digest, shown.blocks, now)
+        await cards.keep_view(conn, tenant, shown.view_digest, shown.blocks, now)
         await cards.finish(
             conn,
             card,
             view_digest=shown.view_digest,
             content_revision=shown.content_revision,
+            look_again_seconds=look_again_seconds,
+            rest_seconds=rest_seconds,
         )
+        await cards.want(conn, [(tenant, id_, SubjectKind.RUN) for id_ in runs], now)
 
 
 async def put_off(
@@ -218,15 +193,22 @@ async def put_off(
 
 
 async def lose_place(engine: Engine, card: ClaimedCard, problem: str) -> None:
-    """Post a card anew, for its message is gone. Opens its own transaction."""
+    """Have a card posted anew, for its message is gone. Opens its own transaction."""
     async with engine.database.transaction() as conn:
         await cards.lose_place(conn, card, problem)
 
 
-async def due_notices(engine: Engine, most: int) -> list[Notice]:
-    """Take private answers that are due. Opens its own transaction."""
+async def due_notices(engine: Engine, tenant: TenantId, most: int) -> list[Notice]:
+    """Take private answers of one tenant that are due. Opens its own transaction."""
     async with engine.database.transaction() as conn:
-        return await cards.claim_notices(conn, most, engine.durations.outbox_lease_seconds)
+        lease = engine.durations.outbox_lease_seconds
+        return await cards.claim_notices(conn, tenant, most, lease)
+
+
+async def put_off_notice(engine: Engine, notice: Notice, seconds: float) -> None:
+    """Tell a private answer later, for it came too soon; that was no try."""
+    async with engine.database.transaction() as conn:
+        await cards.put_off_notice(conn, notice, seconds)
 
 
 async def drop_notice(engine: Engine, notice: Notice) -> None:

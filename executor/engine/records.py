@@ -10,6 +10,7 @@ from uuid import UUID
 
 from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
+from executor.domain.grant import Resource
 from executor.domain.ids import (
     ApprovalId,
     AttemptId,
@@ -24,7 +25,9 @@ from executor.domain.ids import (
 from executor.domain.intent import REOPEN_TICKET
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonValue
+from executor.domain.risk import RiskFacts
 from executor.domain.run import RunStatus
+from executor.domain.terms import Terms, terms_for
 from executor.domain.ticket import BUILTIN_DESK, Ticket, TicketChange
 from executor.domain.transition import Reason
 from executor.engine.card_record import (
@@ -42,11 +45,21 @@ from executor.engine.card_record import (
     VoteRecord,
     WordRecord,
 )
+from executor.engine.lacking_votes import lacking_votes
+from executor.engine.nudge_record import read_nudge
+from executor.engine.progress_record import NO_PROGRESS, read_progress
+from executor.engine.question_record import questions_about, read_question
+from executor.engine.request_record import read_request, request_of_run
+from executor.engine.revalidation import requester_objection
+from executor.engine.revision_record import asked_again_by, email_of, previous_of, successor_of
+from executor.engine.rights import read_rights
 from executor.engine.sending_again import Circumstances, objection_to_repeating
 from executor.engine.word import WORD_GIVEN, Said
 from executor.store import (
+    agent_requests,
     approvals,
     card_records,
+    clock,
     compensations,
     desk,
     late_evidence,
@@ -69,6 +82,12 @@ async def read_record(
     """Read what one card shows, inside the caller's transaction."""
     if kind is SubjectKind.RUN:
         return await read_run(conn, tenant, RunId(subject))
+    if kind is SubjectKind.QUESTION:
+        return await read_question(conn, tenant, subject)
+    if kind is SubjectKind.NUDGE:
+        return await read_nudge(conn, tenant, subject)
+    if kind is SubjectKind.REQUEST:
+        return await read_request(conn, tenant, subject)
     return await read_operation(conn, tenant, OperationId(subject))
 
 
@@ -86,6 +105,7 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
         ticket = await outside_tickets.read(conn, tenant, row.desk, row.ticket_id)
     tries = await card_records.attempts(conn, tenant, id_)
     parts = await card_records.effects(conn, tenant, id_)
+    previous = await previous_of(conn, key, row)
     return OperationRecord(
         tenant_id=tenant,
         id=id_,
@@ -100,20 +120,20 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
         digest=bytes(row.digest),
         content_revision=row.content_revision,
         policy_version=row.policy_version,
-        why=_why(row.kind, row.quorum, votes),
+        why=_why(row.kind, Terms.from_json(row.terms), votes),
         ticket=_ticket(row, intent["ticket"]["subject"], ticket, parts),
-        email=next((e["email"] for e in intent["effects"] if "email" in e), None),
+        email=email_of(intent),
         effects=_effects(parts, tries),
         words=await _words(conn, tenant, row, tries),
         doubt=await _doubt(conn, tenant, row, ticket, parts, tries),
         approval=ApprovalRecord(
             ApprovalId(row.approval_id),
             ApprovalStatus(row.approval_status),
-            row.quorum,
+            Terms.from_json(row.terms),
             _votes(votes),
-            row.decide_within_seconds,
             row.decide_by,
             row.use_by,
+            await lacking_votes(conn, tenant, row, asked, votes),
         ),
         created_at=row.created_at,
         opened_at=row.opened_at,
@@ -122,12 +142,24 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
         deliveries=await _deliveries(conn, tenant, id_),
         undoes=_undone(intent),
         reopening=await _reopening(conn, tenant, id_),
+        risks=RiskFacts.from_json(row.risks),
+        editor=None if row.editor is None else PrincipalId(row.editor),
+        previous=previous,
+        successor=await successor_of(conn, key, row),
+        asked_again_by=asked_again_by(row, previous, asked),
+        questions=await questions_about(conn, tenant, id_, row.number),
+        agents=await agent_requests.agents_among(
+            conn, tenant, [PrincipalId(row.requester), *(who for who, _ in asked)]
+        ),
     )
 
 
-def _why(kind: str, quorum: int, votes: Sequence[AnyRow]) -> str:
+def _why(kind: str, terms: Terms, votes: Sequence[AnyRow]) -> str:
     if any(is_policy(PrincipalId(vote.principal)) for vote in votes):
         return "The policy itself consents to opening a ticket again whose email was not sent."
+    if terms.asks_nobody:
+        return "The policy asks nobody to approve this; what it does was checked all the same."
+    quorum = terms.quorum
     people = "one person" if quorum == 1 else f"{quorum} people"
     if kind == REOPEN_TICKET:
         return f"The policy asks {people} what becomes of a ticket whose email was not sent."
@@ -224,9 +256,12 @@ async def _doubt(
     newest = [t for t in tries if t.effect_id == unknown[0]][-1]
     policy = (await tenants.share_policies(conn, [tenant]))[tenant]
     same_key = await operations.of_keys(conn, [(tenant, row.intent_key)])
+    requester = PrincipalId(row.requester)
+    rights = await read_rights(conn, {tenant: policy}, [(tenant, requester)])
+    authority = rights.authority(policy, await clock.now(conn))
+    resource = Resource(row.kind, row.desk, row.ticket_id)
     circumstances = Circumstances(
-        policy=policy,
-        requester=PrincipalId(row.requester),
+        requester=requester_objection(authority, requester, resource),
         run=RunStatus(row.run_status),
         desk=row.desk,
         ticket=ticket,
@@ -238,7 +273,7 @@ async def _doubt(
     return DoubtRecord(
         AttemptId(newest.id),
         None if refused is None else refused.reason,
-        policy.approval.quorum,
+        terms_for(policy, row.kind, RiskFacts.from_json(row.risks)).quorum,
         await _repeat(conn, tenant, OperationId(row.id), newest.id),
     )
 
@@ -253,9 +288,8 @@ async def _repeat(
     return ApprovalRecord(
         ApprovalId(row.id),
         ApprovalStatus(row.status),
-        row.quorum,
+        Terms.from_json(row.terms),
         _votes(await approvals.votes_of(conn, tenant, ApprovalId(row.id))),
-        row.decide_within_seconds,
         row.decide_by,
         row.use_by,
     )
@@ -263,7 +297,14 @@ async def _repeat(
 
 def _votes(rows: Sequence[AnyRow]) -> tuple[VoteRecord, ...]:
     return tuple(
-        VoteRecord(PrincipalId(v.principal), Vote(v.vote), v.note, v.decided_at) for v in rows
+        VoteRecord(
+            PrincipalId(v.principal),
+            Vote(v.vote),
+            v.note,
+            v.decided_at,
+            None if v.on_behalf_of is None else PrincipalId(v.on_behalf_of),
+        )
+        for v in rows
     )
 
 
@@ -322,6 +363,7 @@ def _effects(parts: Sequence[AnyRow], attempts: Sequence[AnyRow]) -> tuple[Effec
 
 async def read_run(conn: Connection, tenant: TenantId, id_: RunId) -> RunRecord:
     """Read everything that a run's own card may say."""
+    policy = (await tenants.share_policies(conn, [tenant]))[tenant]
     row = await runs.show(conn, tenant, id_)
     assert row is not None, "a card's run exists"
     mine = await operations.of_runs(conn, [(tenant, id_)])
@@ -337,4 +379,7 @@ async def read_run(conn: Connection, tenant: TenantId, id_: RunId) -> RunRecord:
         tuple((number, status) for *_, number, status in mine),
         row.created_at,
         row.ended_at,
+        await request_of_run(conn, tenant, id_),
+        await read_progress(conn, tenant, id_) if row.driven else NO_PROGRESS,
+        policy.slack.progress,
     )

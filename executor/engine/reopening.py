@@ -8,11 +8,7 @@ on the same approval. Runs in the caller's transaction, which holds the closing'
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 
-from executor.domain import approval, operation, run
-from executor.domain.approval import Approval, Vote
-from executor.domain.errors import LostRace
 from executor.domain.ids import (
     OperationId,
     PrincipalId,
@@ -20,23 +16,23 @@ from executor.domain.ids import (
     operation_label,
     policy_principal,
 )
-from executor.domain.payloads import digest
+from executor.domain.intent import REOPEN_TICKET
 from executor.domain.policy import Policy
-from executor.domain.run import RunStatus
-from executor.domain.transition import Machine, Transition
-from executor.engine import endings
+from executor.domain.risk import NO_EMAIL
+from executor.domain.terms import terms_for
+from executor.engine import undriven
 from executor.engine.composing import Target
 from executor.engine.composing_reopening import compose_reopening
 from executor.engine.engine import Engine
 from executor.engine.minting import new_approval, new_effects, new_operation
+from executor.engine.policy_consent import consent_by_policy
 from executor.engine.providers import Providers
 from executor.engine.revalidation import World
-from executor.store import approvals, cards, effects, journal, operations, proposals, runs
+from executor.store import approvals, cards, effects, journal, operations, proposals
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import OperationRow
 
-ACTOR = "executor"
 ORIGIN = "compensation:{closing}"
 
 
@@ -78,12 +74,14 @@ async def propose(
     number = (await operations.insert(conn, [minted], world.chain.now))[minted.id]
     await effects.insert(conn, new_effects(world.chain, minted))
     # By as many people as always, or by the policy alone.
-    quorum = 1 if by_policy else policy.approval.quorum
-    opened = new_approval(engine, world.chain, policy, minted, quorum, {"by_policy": by_policy})
+    terms = terms_for(policy, REOPEN_TICKET, NO_EMAIL)
+    if by_policy:
+        terms = replace(terms, requirements=(), step_up=False)
+    opened = new_approval(engine, world.chain, minted, terms, {"by_policy": by_policy})
     await approvals.insert(conn, [opened], world.chain.now)
     await proposals.record(conn, _asked(world, closing, minted), world.chain.now)
     if by_policy:
-        await _consent(conn, world, minted, opened.approval)
+        await consent_by_policy(conn, world.chain, [(minted, opened.approval)], requester)
     await cards.want(conn, [(minted.tenant_id, minted.id, SubjectKind.OPERATION)], world.chain.now)
     return Proposed(minted.id, number)
 
@@ -92,41 +90,19 @@ async def _start_run(
     conn: Connection, world: World, closing: OperationRow, policy: Policy, run_id: RunId
 ) -> None:
     """Start the run and let it wait for its one operation; nobody drives it."""
-    tenant, chain = closing.tenant_id, world.chain
-    origin, requester = ORIGIN.format(closing=closing.id), policy_principal(policy.version)
     goal = (
         f"decide whether ticket {closing.ticket_id} is opened again, for the email of "
         f"{operation_label(closing.number)} was not sent"
     )
-    new = runs.NewRun(
-        tenant,
-        run_id,
-        goal,
-        requester,
-        origin,
-        digest({"goal": goal, "requester": requester}),
-        {},
-        policy.version,
-        chain.now + timedelta(seconds=policy.run.max_seconds),
-        chain.birth(
-            Machine.RUN,
-            tenant,
-            run_id,
-            run_id,
-            RunStatus.QUEUED,
-            ACTOR,
-            {"goal": goal, "origin_key": origin},
-        ),
-        driven=False,
+    await undriven.start_waiting(
+        conn,
+        world.chain,
+        policy,
+        (closing.tenant_id, run_id),
+        goal=goal,
+        requester=policy_principal(policy.version),
+        origin=ORIGIN.format(closing=closing.id),
     )
-    if run_id not in await runs.insert_runs(conn, [new], chain.now):
-        raise LostRace("insert_runs", 1)
-    row = (await runs.lock(conn, [(tenant, run_id)]))[tenant, run_id]
-    for event in (run.Claimed(), run.MustWait()):
-        moved = run.decide(row.status, event)
-        assert isinstance(moved, Transition)
-        await endings.move_run(conn, row, moved, ACTOR, chain)
-        row = replace(row, status=moved.target, seq=row.seq + 1)
 
 
 def _asked(
@@ -146,35 +122,3 @@ def _asked(
         )
         for ordinal, who in enumerate(people, start=1)
     ]
-
-
-async def _consent(
-    conn: Connection, world: World, minted: operations.NewOperation, consent: Approval
-) -> None:
-    """Let the policy consent: a decision on the approval, and the operation is due."""
-    chain, who = world.chain, minted.requester
-    [row] = (await operations.lock(conn, [(minted.tenant_id, minted.id)])).values()
-    decided = approval.decide(consent, approval.PolicyConsents(who), now=chain.now)
-    assert isinstance(decided, approval.Moved)
-    assert decided.transition is not None
-    vote = approvals.Decision(
-        minted.tenant_id,
-        consent.id,
-        who,
-        Vote.APPROVE,
-        "",
-        consent.digest,
-        consent.content_revision,
-        None,
-        {},
-        None,
-    )
-    await approvals.record_decisions(conn, [vote], chain.now)
-    await approvals.move(
-        conn,
-        [endings.approval_move(row, consent, decided.approval, decided.transition, who, chain)],
-    )
-    granted = operation.decide(row.status, operation.Granted())
-    assert isinstance(granted, Transition)
-    entry = chain.move(Machine.OPERATION, row.tenant_id, row.run_id, row.id, row.seq, granted, who)
-    await operations.move(conn, [operations.OperationMove(row, granted, entry, due_at=chain.now)])

@@ -7,21 +7,22 @@ otherwise ends the approval, and so does its time. It lies under the operation's
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 
 from executor.domain import approval
 from executor.domain.approval import Approval, ApprovalStatus, Vote
 from executor.domain.effect import EffectStatus
-from executor.domain.ids import ApprovalId, AttemptId, PrincipalId
+from executor.domain.ids import ApprovalId, AttemptId, PrincipalId, TenantId
 from executor.domain.journal import Chain
 from executor.domain.payloads import JsonObject, storable_text
 from executor.domain.policy import Policy
+from executor.domain.terms import terms_for
 from executor.domain.transition import Machine, NoChange, Refused
 from executor.engine import endings
 from executor.engine.engine import Engine
 from executor.engine.report import State
+from executor.engine.rights import Rights, read_rights
 from executor.store import approvals
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey, OperationRow
@@ -49,6 +50,8 @@ class Repeats:
     engine: Engine
     chain: Chain
     under_way: dict[OperationKey, Approval]
+    besides: Mapping[OperationKey, frozenset[PrincipalId]]
+    rights: Rights
 
     def open_for(self, row: OperationRow, attempt: AttemptId) -> Approval | None:
         """Return the open approval of a repeat after this attempt whose time is not over."""
@@ -58,21 +61,25 @@ class Repeats:
         over = approval.decide(found, approval.TimePassed(), now=self.chain.now)
         return None if isinstance(over, approval.Moved) else found
 
-    def judge(self, row: OperationRow, yes: Yes) -> NoChange | Refused | None:
+    def judge(self, row: OperationRow, policy: Policy, yes: Yes) -> NoChange | Refused | None:
         """Say why a vote adds nothing, or ``None``; nobody counts twice."""
         found = self.open_for(row, yes.attempt)
         if found is None:
             return None
-        decided = approval.decide(found, _vote(row, yes), now=self.chain.now)
+        decided = approval.decide(found, self._cast(row, policy, found, yes), now=self.chain.now)
         return None if isinstance(decided, approval.Moved) else decided
 
-    async def vote(self, row: OperationRow, policy: Policy, yes: Yes) -> Approval:
-        """Record a vote that ``judge`` has let, opening the approval with the first one."""
+    async def vote(self, row: OperationRow, policy: Policy, yes: Yes) -> tuple[Approval, int]:
+        """Record a vote that ``judge`` has let, opening the approval with the first one.
+
+        Returns the approval and how many more people have to say the same.
+        """
         before = self.open_for(row, yes.attempt)
         if before is None:
             await self.end(row, yes.principal)
             before = await self._open(row, policy, yes)
-        decided = approval.decide(before, _vote(row, yes), now=self.chain.now)
+        cast = self._cast(row, policy, before, yes)
+        decided = approval.decide(before, cast, now=self.chain.now)
         assert isinstance(decided, approval.Moved), decided
         await approvals.record_decisions(self.conn, [_decision(row, before, yes)], self.chain.now)
         if decided.transition is not None:
@@ -81,7 +88,22 @@ class Repeats:
             )
             await approvals.move(self.conn, [move])
         self.under_way[row.key] = decided.approval
-        return decided.approval
+        return decided.approval, max(0, cast.still_needed)
+
+    def _cast(
+        self, row: OperationRow, policy: Policy, consent: Approval, yes: Yes
+    ) -> approval.VoteCast:
+        """Count what would be lacking with this vote, by the rules of then and by those of now."""
+        terms = consent.terms.stricter(terms_for(policy, row.kind, row.risks))
+        missing = self.rights.authority(policy, self.chain.now).still_needed(
+            terms.requirements,
+            [*consent.approving, yes.principal],
+            row.resource,
+            self.besides.get(row.key, frozenset()),
+        )
+        return approval.VoteCast(
+            yes.principal, Vote.APPROVE, row.digest, row.content_revision, yes.note, missing
+        )
 
     async def end(self, row: OperationRow, actor: str) -> None:
         """End what is under way for a repeat, if anything: it is about what is no longer so."""
@@ -112,9 +134,7 @@ class Repeats:
             ApprovalStatus.OPEN,
             row.digest,
             row.content_revision,
-            policy.approval.quorum,
-            timedelta(seconds=policy.approval.decide_within_seconds),
-            timedelta(seconds=policy.approval.use_within_seconds),
+            terms_for(policy, row.kind, row.risks),
             repeats=yes.attempt,
         )
         born = self.chain.birth(
@@ -124,7 +144,12 @@ class Repeats:
             opened.id,
             ApprovalStatus.OPEN,
             yes.principal,
-            {"operation": str(row.id), "quorum": opened.quorum, "repeats": str(yes.attempt)},
+            {
+                "operation": str(row.id),
+                "quorum": opened.quorum,
+                "terms": opened.terms.as_json(),
+                "repeats": str(yes.attempt),
+            },
         )
         new = approvals.NewApproval(row.tenant_id, opened, born)
         await approvals.insert(self.conn, [new], self.chain.now)
@@ -135,10 +160,26 @@ class Repeats:
 
 
 async def repeats_of(
-    conn: Connection, engine: Engine, chain: Chain, keys: Sequence[OperationKey]
+    conn: Connection,
+    engine: Engine,
+    chain: Chain,
+    rows: Sequence[OperationRow],
+    policies: Mapping[TenantId, Policy],
+    asked: Mapping[OperationKey, Sequence[tuple[PrincipalId, bool]]],
+    speakers: Sequence[tuple[TenantId, PrincipalId]] = (),
 ) -> Repeats:
-    """Read what is under way for locked operations."""
-    return Repeats(conn, engine, chain, await approvals.repeats_under_way(conn, keys))
+    """Read what is under way for locked operations, and the rights of ``speakers`` and voters.
+
+    ``asked`` names who asked for each operation: their yes does not count.
+    """
+    under_way = await approvals.repeats_under_way(conn, [row.key for row in rows])
+    voters = [(key[0], who) for key, found in under_way.items() for who in found.approving]
+    besides = {
+        row.key: frozenset((row.requester, *(who for who, _ in asked.get(row.key, []))))
+        for row in rows
+    }
+    rights = await read_rights(conn, policies, [*speakers, *voters])
+    return Repeats(conn, engine, chain, under_way, besides, rights)
 
 
 async def end_overtaken(repeats: Repeats, state: State, actor: str) -> None:
@@ -149,12 +190,6 @@ async def end_overtaken(repeats: Repeats, state: State, actor: str) -> None:
             t.attempt.id == found.repeats for t in state.tries[key] if t.attempt.effect_id in done
         ):
             await repeats.end(state.rows[key], actor)
-
-
-def _vote(row: OperationRow, yes: Yes) -> approval.VoteCast:
-    return approval.VoteCast(
-        yes.principal, Vote.APPROVE, row.digest, row.content_revision, yes.note
-    )
 
 
 def _decision(row: OperationRow, consent: Approval, yes: Yes) -> approvals.Decision:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import timedelta
 from enum import StrEnum
 
 from executor.domain import approval, identity
-from executor.domain.approval import Approval, ApprovalStatus, Vote
+from executor.domain.approval import Approval, ApprovalStatus
+from executor.domain.authority import Authority
 from executor.domain.effect import Capability
+from executor.domain.grant import Resource
 from executor.domain.identity import Identity
 from executor.domain.ids import PrincipalId, RunId, TenantId, is_policy
 from executor.domain.intent import CLOSE_TICKET, REOPEN_TICKET
@@ -23,12 +25,14 @@ from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
 from executor.domain.policy import Permission, Policy
 from executor.domain.run import RunStatus
+from executor.domain.terms import Terms, terms_for
 from executor.domain.ticket import BUILTIN_DESK, Ticket, TicketStatus
 from executor.domain.transition import Reason, Refused
 from executor.engine import endings
 from executor.engine.desk_port import TicketDesk
 from executor.engine.outside_target import outside_objection
 from executor.engine.providers import Providers
+from executor.engine.rights import Rights, read_rights
 from executor.engine.sighting import Sight
 from executor.store import (
     approvals,
@@ -42,6 +46,7 @@ from executor.store import (
 )
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey, OperationRow
+from executor.store.people import read_identities
 
 
 class CheckName(StrEnum):
@@ -81,6 +86,7 @@ class World:
     """
 
     policies: dict[TenantId, Policy]
+    rights: Rights
     runs: dict[tuple[TenantId, RunId], runs.RunRow]
     tickets: dict[tuple[TenantId, str], Ticket]
     rows: dict[OperationKey, OperationRow]
@@ -93,6 +99,10 @@ class World:
     closings: dict[OperationKey, OperationRow]
     chain: Chain
     sights: Mapping[OperationKey, Sight] = field(default_factory=dict)
+
+    def authority(self, policy: Policy) -> Authority:
+        """Say who may do what under these locks."""
+        return self.rights.authority(policy, self.chain.now)
 
 
 async def lock_world(
@@ -128,14 +138,11 @@ async def lock_world(
     tries = await effects.attempts_of(conn, list(rows))
     asked = await proposals.requesters_of(conn, list(rows))
     voters = {
-        (key[0], principal)
-        for key, consent in consents.items()
-        for principal, vote in consent.votes
-        if vote is Vote.APPROVE
+        (key[0], principal) for key, consent in consents.items() for principal in consent.approving
     }
-    people = await tenants.read_identities(
-        conn, voters | {(r.tenant_id, r.requester) for r in rows.values()}
-    )
+    involved = voters | {(r.tenant_id, r.requester) for r in rows.values()}
+    rights = await read_rights(conn, policies, involved)
+    people = await read_identities(conn, involved | rights.givers())
     chain = await endings.lock_cards_and_chain(conn, list(rows.values()))
     succeeded = {
         (other.tenant_id, other.intent_key)
@@ -144,6 +151,7 @@ async def lock_world(
     }
     return World(
         policies,
+        rights,
         run_rows,
         tickets,
         rows,
@@ -177,16 +185,23 @@ def checks(
     if policy is None or consent is None:
         return (Check(CheckName.RULES, Refused(Reason.POLICY_CHANGED)),)
     run = world.runs.get((row.tenant_id, row.run_id))
-    counted = _counted_voters(policy, row, consent, world)
+    authority = world.authority(policy)
+    terms = consent.terms.stricter(terms_for(policy, row.kind, row.risks))
+    voters = authority.behind(
+        terms.requirements,
+        consent.counting(step_up=terms.step_up),
+        row.resource,
+        _besides(row, world),
+    )
     done = (row.tenant_id, row.intent_key) in world.succeeded
     return (
         Check(CheckName.RULES, None),
         Check(CheckName.RUN, run_objection(None if run is None else run.status, first=first)),
         Check(CheckName.CONTENT, _content_objection(row, consent)),
-        Check(CheckName.APPROVAL, _consent_objection(consent, world.chain.now, first=first)),
-        Check(CheckName.REQUESTER, _requester_objection(policy, row)),
-        Check(CheckName.APPROVERS, _quorum_objection(policy, consent, counted)),
-        Check(CheckName.IDENTITIES, _identity_objection(policy, row, counted, world)),
+        Check(CheckName.APPROVAL, _consent_objection(consent, terms, world, first=first)),
+        Check(CheckName.REQUESTER, requester_objection(authority, row.requester, row.resource)),
+        Check(CheckName.APPROVERS, _quorum_objection(authority, row, consent, terms, world)),
+        Check(CheckName.IDENTITIES, _identity_objection(policy, row, voters, world)),
         Check(CheckName.TICKET, _ticket_objection(row, world, first=first)),
         Check(CheckName.ONCE, Refused(Reason.ALREADY_DONE) if done else None),
         *_undoing(row, world),
@@ -253,10 +268,18 @@ def _content_objection(row: OperationRow, consent: Approval) -> Refused | None:
     return None
 
 
-def _consent_objection(consent: Approval, now: datetime, *, first: bool) -> Refused | None:
+def _consent_objection(
+    consent: Approval, terms: Terms, world: World, *, first: bool
+) -> Refused | None:
+    """The approval lets it act, in the time that was given then and would be given now."""
+    now = world.chain.now
     if first:
         used = approval.decide(consent, approval.Used(), now=now)
-        return used if isinstance(used, Refused) else None
+        if isinstance(used, Refused):
+            return used
+        assert consent.use_by is not None, "it is granted"
+        shorter = timedelta(seconds=consent.terms.use_within - terms.use_within)
+        return Refused(Reason.TIME_TO_USE_OVER) if now >= consent.use_by - shorter else None
     if consent.status is ApprovalStatus.GRANTED:
         # A person's "send again" is an approval of its own, which this repeat has to use.
         used = approval.decide(consent, approval.Used(), now=now)
@@ -266,50 +289,58 @@ def _consent_objection(consent: Approval, now: datetime, *, first: bool) -> Refu
     return None
 
 
-def _requester_objection(policy: Policy, row: OperationRow) -> Refused | None:
-    forbidden = policy.objection(row.requester, Permission.REQUEST)
-    if forbidden is None:
-        return None
-    return Refused(forbidden.reason, {**forbidden.detail, "who": row.requester})
-
-
-def _counted_voters(
-    policy: Policy, row: OperationRow, consent: Approval, world: World
-) -> list[PrincipalId]:
-    """Name the voters that count under the policy that is active now, which may be stricter."""
-    requesters = {who for who, _ in world.asked.get(row.key, [])}
-    return [
-        who
-        for who, vote in consent.votes
-        if vote is Vote.APPROVE
-        and policy.objection(who, Permission.APPROVE) is None
-        and who not in requesters
-    ]
+def requester_objection(
+    authority: Authority, requester: PrincipalId, resource: Resource
+) -> Refused | None:
+    """Whoever asked must still be allowed to; the policy itself asks for reopenings."""
+    if is_policy(requester):
+        asks = authority.policy.consents_to_reopening(Permission.REQUEST)
+        return None if asks else Refused(Reason.POLICY_CHANGED, {"who": requester})
+    forbidden = authority.objection(requester, Permission.REQUEST, resource)
+    if forbidden is None or forbidden.reason is Reason.IDENTITY_UNKNOWN:
+        return forbidden
+    return Refused(forbidden.reason, {**forbidden.detail, "who": requester})
 
 
 def _quorum_objection(
-    policy: Policy, consent: Approval, counted: Sequence[PrincipalId]
+    authority: Authority, row: OperationRow, consent: Approval, terms: Terms, world: World
 ) -> Refused | None:
-    by_policy = [who for who, _ in consent.votes if is_policy(who)]
-    if by_policy:
+    """Enough people whose votes count now have said yes, by the rules of then and of now."""
+    policy = authority.policy
+    if consent.terms.asks_nobody:
         # The policy consented in place of people: it still does, or nobody has.
-        lapsed = not any(who in counted for who in by_policy)
-        return Refused(Reason.POLICY_CHANGED) if lapsed else None
-    if len(counted) < max(policy.approval.quorum, consent.quorum):
-        return Refused(Reason.NOT_PERMITTED, {"missing": Permission.APPROVE.value})
-    return None
+        if row.kind == REOPEN_TICKET:
+            consents = policy.consents_to_reopening(Permission.APPROVE)
+        else:
+            consents = terms.asks_nobody
+        return None if consents else Refused(Reason.POLICY_CHANGED)
+    voters, besides = consent.counting(step_up=terms.step_up), _besides(row, world)
+    if authority.still_needed(terms.requirements, voters, row.resource, besides) <= 0:
+        return None
+    wanted = tuple(who for r in terms.requirements for who in r.of)
+    unseen = authority.stale_groups(wanted)
+    if unseen:
+        return Refused(Reason.IDENTITY_UNKNOWN, {"groups": list(unseen)})
+    return Refused(Reason.NOT_PERMITTED, {"missing": Permission.APPROVE.value})
+
+
+def _besides(row: OperationRow, world: World) -> frozenset[PrincipalId]:
+    """Name whose yes does not count: whoever asked for it or wrote it."""
+    asked = [who for who, _ in world.asked.get(row.key, [])]
+    return frozenset((*asked, row.editor or row.requester))
 
 
 def _identity_objection(
-    policy: Policy, row: OperationRow, counted: Sequence[PrincipalId], world: World
+    policy: Policy, row: OperationRow, voters: Sequence[PrincipalId], world: World
 ) -> Refused | None:
     """Everybody whose word this rests on must be who they were, by what is known of them now."""
     unknown: list[str] = []
-    for who in (row.requester, *counted):
+    agent = policy.is_agent(row.requester)
+    for who, may_be_bot in ((row.requester, agent), *((voter, False) for voter in voters)):
         if is_policy(who):
             continue
         seen = world.people.get((row.tenant_id, who))
-        problem = identity.objection(seen, policy.slack.team, now=world.chain.now)
+        problem = identity.objection(seen, policy.slack.team, now=world.chain.now, agent=may_be_bot)
         if problem is not None and problem.reason is not Reason.IDENTITY_UNKNOWN:
             return Refused(problem.reason, {**problem.detail, "who": who})
         if problem is not None:
@@ -374,7 +405,10 @@ def notification_objection(policy: Policy, outside: TicketDesk | None) -> Refuse
     return Refused(Reason.DESK_NOTIFIES, {"desk": outside.name})
 
 
-def whom_to_look_at(refused: Refused) -> list[PrincipalId]:
-    """Name the people that an ``IDENTITY_UNKNOWN`` waits for."""
-    who = refused.detail.get("who")
-    return [PrincipalId(str(name)) for name in who] if isinstance(who, Sequence) else []
+def whom_to_look_at(refused: Refused) -> tuple[list[PrincipalId], list[str]]:
+    """Name the people and the user groups that an ``IDENTITY_UNKNOWN`` waits for."""
+    who, groups = refused.detail.get("who"), refused.detail.get("groups")
+    return (
+        [PrincipalId(str(name)) for name in who] if isinstance(who, list) else [],
+        [str(group) for group in groups] if isinstance(groups, list) else [],
+    )

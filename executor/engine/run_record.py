@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from executor.domain.ids import RunId, TenantId
+from executor.domain.operation import RUN_WAITS_FOR
 from executor.domain.policy import Policy
-from executor.domain.replay import RecordedCall, RecordedTurn
+from executor.domain.replay import RecordedCall, RecordedQuestion, RecordedTurn
 from executor.domain.stamp import DeskVersion, stamp_from
 from executor.engine.engine import Engine
 from executor.engine.tools import READ_TICKET
-from executor.store import proposals, runs, tenants
+from executor.store import proposals, questions, runs, tenants
 
 RunKey = tuple[TenantId, RunId]
 
@@ -24,6 +25,7 @@ class Record:
     policy: Policy
     turns: tuple[RecordedTurn, ...]
     proposals: dict[tuple[int, int], proposals.ProposalRow]
+    questions: tuple[RecordedQuestion, ...]
     next_step: int
 
 
@@ -32,44 +34,45 @@ async def read_run_record(engine: Engine, key: RunKey) -> Record:
     async with engine.database.transaction() as conn:
         row = await runs.show(conn, *key)
         steps = await runs.read_steps(conn, key)
-        proposed = await proposals.of_run(conn, key)
+        rows = await proposals.of_run(conn, key)
+        asked = await questions.of_run(conn, key)
         policy = (await tenants.share_policies(conn, [key[0]]))[key[0]]
     assert row is not None, "a claimed run exists"
-    return Record(
-        row.goal,
-        policy,
-        _turns(steps),
-        {(p.step, p.ordinal): p for p in proposed},
-        len(steps) + 1,
+    proposed = {(p.step, p.ordinal): p for p in rows}
+    pending = {place for place, p in proposed.items() if p.status in RUN_WAITS_FOR}
+    return Record(row.goal, policy, _turns(steps, pending), proposed, tuple(asked), len(steps) + 1)
+
+
+def _turns(
+    steps: Sequence[runs.Step], pending: Collection[tuple[int, int]]
+) -> tuple[RecordedTurn, ...]:
+    results = {s.answers: s for s in steps if s.answers is not None}
+    return tuple(
+        RecordedTurn(step.number, str(step.content["text"]), tuple(_calls(step, results, pending)))
+        for step in steps
+        if step.kind == "model"
     )
 
 
-def _turns(steps: Sequence[runs.Step]) -> tuple[RecordedTurn, ...]:
-    results = {s.answers: s.content["result"] for s in steps if s.answers is not None}
-    turns = []
-    for step in steps:
-        if step.kind != "model":
-            continue
-        calls = step.content["tool_calls"]
-        assert isinstance(calls, list)
-        turns.append(
-            RecordedTurn(
-                step.number,
-                str(step.content["text"]),
-                tuple(
-                    RecordedCall(
-                        step.number,
-                        ordinal,
-                        call["id"],
-                        call["name"],
-                        call["arguments"],
-                        results.get((step.number, ordinal)),  # type: ignore[arg-type]
-                    )
-                    for ordinal, call in enumerate(calls)
-                ),
-            )
+def _calls(
+    step: runs.Step,
+    results: Mapping[tuple[int, int], runs.Step],
+    pending: Collection[tuple[int, int]],
+) -> Iterator[RecordedCall]:
+    asked = step.content["tool_calls"]
+    assert isinstance(asked, list)
+    for ordinal, call in enumerate(asked):
+        place = (step.number, ordinal)
+        answer = results.get(place)
+        yield RecordedCall(
+            *place,
+            call["id"],
+            call["name"],
+            call["arguments"],
+            None if answer is None else answer.content["result"],  # type: ignore[arg-type]
+            None if answer is None else answer.number,
+            answer is None and place in pending,
         )
-    return tuple(turns)
 
 
 def version_read(record: Record, step: int, ticket_id: str) -> DeskVersion | None:

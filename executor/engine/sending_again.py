@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from executor.domain.ids import PrincipalId
-from executor.domain.policy import Permission, Policy
 from executor.domain.run import RunStatus
 from executor.domain.ticket import BUILTIN_DESK, Ticket
 from executor.domain.transition import Reason, Refused
@@ -21,13 +19,12 @@ from executor.engine.revalidation import run_objection, target_objection
 class Circumstances:
     """What the answer rests on, as it is now.
 
-    ``closed_version`` is the version that our own close has produced. ``already_done`` says that
-    another operation of the same intent has succeeded. An outside ticket is looked at when the
-    repeat is opened, and not before.
+    ``requester`` is why whoever asked may not any more. ``closed_version`` is the version that our
+    own close has produced. ``already_done`` says that another operation of the same intent has
+    succeeded. An outside ticket is looked at when the repeat is opened, and not before.
     """
 
-    policy: Policy
-    requester: PrincipalId
+    requester: Refused | None
     run: RunStatus | None
     desk: str
     ticket: Ticket | None
@@ -40,7 +37,7 @@ def objection_to_repeating(now: Circumstances) -> Refused | None:
     """Say why nobody may have it sent again, or ``None``; who asks is not looked at here."""
     return (
         run_objection(now.run, first=False)
-        or now.policy.objection(now.requester, Permission.REQUEST)
+        or now.requester
         or _target_objection(now)
         or (Refused(Reason.ALREADY_DONE) if now.already_done else None)
     )

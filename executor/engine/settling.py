@@ -23,6 +23,7 @@ from executor.domain.ids import PrincipalId, TenantId, is_operator
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject, JsonValue, storable_text
 from executor.domain.policy import Permission, Policy
+from executor.domain.terms import terms_for
 from executor.domain.transition import Machine, NoChange, Reason, Refused, Transition
 from executor.engine import revalidation
 from executor.engine.click import NotConfirmed
@@ -45,10 +46,11 @@ from executor.engine.word import (
     WordResult,
     answer,
 )
-from executor.store import approvals, cards, effects, journal, operations, tenants
+from executor.store import approvals, cards, effects, journal, operations
 from executor.store.cards import CardPlace, Notice, SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import OperationRow
+from executor.store.people import read_identities
 from executor.store.wakeups import Kind
 
 
@@ -76,10 +78,18 @@ async def settle(engine: Engine, words: Sequence[Word]) -> list[WordResult]:
         signed = [(w.tenant_id, w.request_hash) for w in words if w.request_hash is not None]
         fresh = await approvals.remember_requests(conn, signed)
         world = await revalidation.lock_world(conn, list({w.key for w in words}))
-        people = await tenants.read_identities(conn, {(w.tenant_id, w.principal) for w in words})
+        people = await read_identities(conn, {(w.tenant_id, w.principal) for w in words})
         places = await cards.lock(conn, list(world.rows))
         state = State(world.rows, world.parts, world.tries)
-        repeats = await repeats_of(conn, engine, world.chain, list(world.rows))
+        repeats = await repeats_of(
+            conn,
+            engine,
+            world.chain,
+            list(world.rows.values()),
+            world.policies,
+            world.asked,
+            [(w.tenant_id, w.principal) for w in words],
+        )
         hearing = _Hearing(conn, engine, world, state, people, places, repeats)
         results: list[WordResult] = []
         notices: list[Notice] = []
@@ -148,7 +158,7 @@ async def _hear(hearing: _Hearing, word: Word) -> WordResult:
         return refused
     yes = _yes(hearing, word)
     if word.said is Said.SEND_AGAIN:
-        counted = hearing.repeats.judge(row, yes)
+        counted = hearing.repeats.judge(row, policy, yes)
         if isinstance(counted, Refused):
             await _note(hearing, word, row, WORD_REFUSED, {"reason": counted.reason.value})
         if counted is not None:
@@ -180,8 +190,7 @@ async def _send_again(
     effect: EffectKind,
 ) -> int:
     """Count one person's yes; once enough said it, it was not sent and a worker sends it again."""
-    consent = await hearing.repeats.vote(row, policy, yes)
-    missing = consent.still_needed
+    consent, missing = await hearing.repeats.vote(row, policy, yes)
     told: JsonObject = {"effect": effect.value, "still_needed": missing, "quorum": consent.quorum}
     await _note(hearing, word, row, WORD_GIVEN, told)
     if consent.status is ApprovalStatus.GRANTED:
@@ -213,7 +222,7 @@ def _yes(hearing: _Hearing, word: Word) -> Yes:
 
 def _objection(hearing: _Hearing, word: Word, row: OperationRow, policy: Policy) -> Refused | None:
     """Say why this word does not count, or ``None``: the person first, then what it is about."""
-    who = _objection_to(hearing, word, policy)
+    who = _objection_to(hearing, word, row, policy)
     if who is not None:
         return who
     if row.status is not OperationStatus.UNKNOWN:
@@ -230,23 +239,27 @@ def _objection(hearing: _Hearing, word: Word, row: OperationRow, policy: Policy)
     return objection_to_repeating(_circumstances(hearing.world, row, policy))
 
 
-def _objection_to(hearing: _Hearing, word: Word, policy: Policy) -> Refused | None:
+def _objection_to(
+    hearing: _Hearing, word: Word, row: OperationRow, policy: Policy
+) -> Refused | None:
     """Say why this person may not speak; whoever holds the database's credentials may settle."""
     if is_operator(word.principal):
         if word.request_hash is None and word.said is not Said.SEND_AGAIN:
             return None
         return Refused(Reason.NOT_PERMITTED, {"missing": Permission.APPROVE.value})
     person = hearing.people.get((word.tenant_id, word.principal))
-    return policy.objection(word.principal, Permission.APPROVE) or identity.objection(
-        person, policy.slack.team, now=hearing.world.chain.now
-    )
+    now = hearing.world.chain.now
+    requirements = terms_for(policy, row.kind, row.risks).requirements
+    return hearing.repeats.rights.authority(policy, now).objection_to_voting(
+        word.principal, requirements, row.resource
+    ) or identity.objection(person, policy.slack.team, now=now)
 
 
 def _circumstances(world: World, row: OperationRow, policy: Policy) -> Circumstances:
     run = world.runs.get((row.tenant_id, row.run_id))
+    authority = world.authority(policy)
     return Circumstances(
-        policy=policy,
-        requester=row.requester,
+        requester=revalidation.requester_objection(authority, row.requester, row.resource),
         run=None if run is None else run.status,
         desk=row.desk,
         ticket=world.tickets.get((row.tenant_id, row.ticket_id)),

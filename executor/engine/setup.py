@@ -4,9 +4,12 @@ active.
 
 from __future__ import annotations
 
+from executor.domain.ids import PrincipalId, operator_principal
+from executor.domain.journal import tenant_subject
+from executor.domain.payloads import JsonObject
 from executor.domain.policy import Policy
 from executor.engine.engine import Engine
-from executor.store import tenants
+from executor.store import journal, tenants
 from executor.store.database import Database
 from executor.store.migrate import migrate, pending
 
@@ -21,11 +24,26 @@ async def schema_is_current(database: Database) -> bool:
     return not await pending(database)
 
 
-async def activate_policy(engine: Engine, policy: Policy) -> bool:
-    """Make a policy the one that binds; returns whether another was active before.
+POLICY_FILE = operator_principal("policy file")
+"""Who changes a policy where nothing else is known: whoever may write to the file."""
+
+
+async def activate_policy(engine: Engine, policy: Policy, by: PrincipalId = POLICY_FILE) -> bool:
+    """Make a policy the one that binds, and say so in the tenant's journal; returns whether it was
+    another before.
 
     Opens its own transaction. Waits for every opening that reads the old one: what opened before
-    was allowed by it, what opens after is judged by the new one.
+    was allowed by it, what opens after is judged by the new one. Once more: nothing is changed.
     """
+    tenant = policy.tenant_id
     async with engine.database.transaction() as conn:
-        return await tenants.put_policy(conn, policy)
+        change = await tenants.put_policy(conn, policy)
+        if change is None:
+            return False
+        subject = tenant_subject(tenant)
+        chain = await journal.lock_chain(conn, [(tenant, subject)])
+        detail: JsonObject = {"from": change.before, "to": change.now, "by": by}
+        note = chain.note(tenant, subject, subject, "policy_activated", by, detail)
+        await journal.write_notes(conn, [note])
+        await journal.advance(conn, chain)
+    return True

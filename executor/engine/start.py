@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from executor.domain import identity
+from executor.domain.authority import Authority
 from executor.domain.ids import PrincipalId, RunId, TenantId
 from executor.domain.journal import Chain
 from executor.domain.payloads import JsonObject, digest, storable_text
@@ -17,8 +18,10 @@ from executor.domain.run import RunStatus
 from executor.domain.transition import Machine, Reason, Refused
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
+from executor.engine.rights import read_rights
 from executor.store import budgets, journal, runs, tenants
 from executor.store.connection import Connection
+from executor.store.people import read_identities
 from executor.store.wakeups import Kind
 
 LONGEST_GOAL = 4_000
@@ -67,7 +70,8 @@ async def start_in(
 ) -> list[StartResult]:
     """Queue runs inside the caller's transaction; see ``start``."""
     policies = await tenants.share_policies(conn, {r.tenant_id for r in requests})
-    people = await tenants.read_identities(conn, {(r.tenant_id, r.requester) for r in requests})
+    people = await read_identities(conn, {(r.tenant_id, r.requester) for r in requests})
+    rights = await read_rights(conn, policies, {(r.tenant_id, r.requester) for r in requests})
     known = await runs.by_origin(conn, {(r.tenant_id, r.origin_key) for r in requests})
     # Two equal requests in one group are one request: the first of them starts the run.
     fresh = {
@@ -86,9 +90,14 @@ async def start_in(
             continue
         policy = policies.get(request.tenant_id)
         observed = people.get((request.tenant_id, request.requester))
-        objection = _objection(policy, request)
+        objection = _objection(rights.of(policy, chain.now), request)
         if objection is None and policy is not None:
-            objection = identity.objection(observed, policy.slack.team, now=chain.now)
+            objection = identity.objection(
+                observed,
+                policy.slack.team,
+                now=chain.now,
+                agent=policy.is_agent(request.requester),
+            )
         if policy is None or objection is not None:
             results.append(objection or Refused(Reason.NOT_PERMITTED))
             continue
@@ -162,10 +171,10 @@ def _answer(
     return Started(run.id, numbers[run.id], again=False)
 
 
-def _objection(policy: Policy | None, request: StartRequest) -> Refused | None:
-    if policy is None:
+def _objection(authority: Authority | None, request: StartRequest) -> Refused | None:
+    if authority is None:
         return Refused(Reason.NOT_PERMITTED, {"missing": Permission.REQUEST.value})
-    return policy.objection(request.requester, Permission.REQUEST)
+    return authority.objection(request.requester, Permission.REQUEST)
 
 
 def _goal(request: StartRequest) -> str:

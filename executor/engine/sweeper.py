@@ -17,9 +17,11 @@ from executor.engine.endings import expire, stop_for_time
 from executor.engine.engine import Engine
 from executor.engine.group import together_or_apart
 from executor.engine.late_evidence import match_late_evidence
+from executor.engine.nudging import end_nudges, nudge
 from executor.engine.reconciler import reconcile
+from executor.engine.unseen import alarm_unseen
 from executor.engine.waking import wake
-from executor.store import approvals, budgets, runs
+from executor.store import approvals, budgets, nudges, runs, second_factors
 
 _log = logging.getLogger(__name__)
 
@@ -30,7 +32,7 @@ REQUESTS_KEPT_SECONDS = 1_200.0
 
 async def sweep(engine: Engine) -> None:
     """Look once at everything whose time may be over; one part's failure stops no other."""
-    for part in (reconcile, match_late_evidence, _expire, _end_runs, _lose_sight, wake, _forget):
+    for part in _PARTS:
         await _guarded(part, engine)
 
 
@@ -57,6 +59,14 @@ async def _expire(engine: Engine) -> None:
         await together_or_apart(lambda some: expire(engine, some), keys)
 
 
+async def _nudge(engine: Engine) -> None:
+    async with engine.database.transaction() as conn:
+        keys = await nudges.to_make(conn, AT_ONCE)
+    if keys:
+        await together_or_apart(lambda some: nudge(engine, some), keys)
+    await end_nudges(engine, AT_ONCE)
+
+
 async def _end_runs(engine: Engine) -> None:
     async with engine.database.transaction() as conn:
         keys = await runs.past_deadline(conn, AT_ONCE)
@@ -77,3 +87,17 @@ async def _lose_sight(engine: Engine) -> None:
 async def _forget(engine: Engine) -> None:
     async with engine.database.transaction() as conn:
         await approvals.forget_requests(conn, REQUESTS_KEPT_SECONDS)
+        await second_factors.forget_links(conn, REQUESTS_KEPT_SECONDS)
+
+
+_PARTS: tuple[Callable[[Engine], Awaitable[object]], ...] = (
+    reconcile,
+    match_late_evidence,
+    _expire,
+    _nudge,
+    _end_runs,
+    _lose_sight,
+    wake,
+    alarm_unseen,
+    _forget,
+)

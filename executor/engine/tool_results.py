@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import assert_never
 
 from executor.domain.ids import operation_label
-from executor.domain.operation import OperationStatus
+from executor.domain.operation import STOPS_RUN, OperationStatus
 from executor.domain.payloads import JsonObject, JsonValue
+from executor.domain.replay import AGAIN
 from executor.domain.transition import Reason, Refused
+from executor.store.proposals import ProposalRow
 
 NOTE_LEFT = "note_left"
 """Stands in an operation's detail where nothing but a note on the ticket has come of it."""
@@ -32,7 +35,41 @@ def proposal_result(
     note = detail.get("note")
     if isinstance(note, str) and status is OperationStatus.REJECTED:
         result["rejected_because"] = note
+    if detail.get(STOPS_RUN):
+        result[STOPS_RUN] = True
     return result
+
+
+def result_of(proposal: ProposalRow) -> JsonObject:
+    """Spell what became of what a tool call proposed; a person may have written other words."""
+    result = proposal_result(proposal.status, proposal.number, proposal.reason, proposal.detail)
+    if proposal.editor is None:
+        return result
+    frozen = json.loads(proposal.intent)
+    email = next(part["email"] for part in frozen["effects"] if "email" in part)
+    return {
+        **result,
+        "message": f"A person edited your proposal; see final. {result['message']}",
+        "edited": True,
+        "final": {
+            "to": [box["address"] for box in email["to"]],
+            "cc": [box["address"] for box in email["cc"]],
+            "subject": email["subject"],
+            "body": email["text"],
+        },
+    }
+
+
+def rejected_before(number: int, reason: Reason | None, detail: JsonObject) -> JsonObject:
+    """Answer a proposal that was rejected word for word, without asking people again."""
+    return {
+        **proposal_result(OperationStatus.REJECTED, number, reason, detail),
+        "message": (
+            "A reviewer said no to exactly this before, so nobody was asked again; nothing was "
+            "done. Propose only what meets the reason."
+        ),
+        AGAIN: True,
+    }
 
 
 def _outcome(status: OperationStatus, reason: Reason | None, detail: JsonObject) -> str:
@@ -45,6 +82,10 @@ def _outcome(status: OperationStatus, reason: Reason | None, detail: JsonObject)
             return "Nobody decided in time; it expired and was not executed. Nothing was done."
         case OperationStatus.SUPERSEDED:
             return "A later proposal took its place; nothing was done."
+        case OperationStatus.WITHDRAWN if reason is Reason.WITHDRAWN_BY_REQUESTER:
+            return "It was withdrawn by the requester; nothing was done. Do not propose it again."
+        case OperationStatus.WITHDRAWN if reason is Reason.WITHDRAWN_BY_OPERATOR:
+            return "It was withdrawn by an operator; nothing was done. Do not propose it again."
         case OperationStatus.WITHDRAWN:
             return "It was withdrawn before anything was done. You may propose anew."
         case OperationStatus.STALE:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Row
@@ -17,7 +17,9 @@ from executor.domain.approval import Approval, ApprovalStatus, Vote
 from executor.domain.errors import LostRace
 from executor.domain.ids import ApprovalId, AttemptId, OperationId, PrincipalId, TenantId
 from executor.domain.journal import JournalEntry
+from executor.domain.nudge import schedule
 from executor.domain.payloads import JsonObject
+from executor.domain.terms import Terms
 from executor.domain.transition import Transition
 from executor.store.journal import as_rows
 from executor.store.operations import OperationKey
@@ -59,6 +61,8 @@ class Decision:
     view_digest: bytes | None
     shown_at: JsonObject
     request_hash: bytes | None
+    on_behalf_of: PrincipalId | None = None
+    second_factor: bool = False
 
 
 async def insert(conn: AsyncConnection, approvals: Sequence[NewApproval], now: datetime) -> None:
@@ -73,9 +77,7 @@ async def insert(conn: AsyncConnection, approvals: Sequence[NewApproval], now: d
         repeats=[a.repeats for a in opened],
         digests=[a.digest for a in opened],
         content_revisions=[a.content_revision for a in opened],
-        quorums=[a.quorum for a in opened],
-        decide_withins=[round(a.decide_within.total_seconds()) for a in opened],
-        use_withins=[round(a.use_within.total_seconds()) for a in opened],
+        terms=[json.dumps(a.terms.as_json()) for a in opened],
         now=now,
         entries=as_rows(a.entry for a in approvals),
     )
@@ -151,10 +153,17 @@ async def present(conn: AsyncConnection, shown: Sequence[tuple[TenantId, Approva
         ids=[approval.id for _, approval in shown],
         presented_ats=[approval.presented_at for _, approval in shown],
         decide_bys=[approval.decide_by for _, approval in shown],
+        nudge_ats=[_first_nudge(approval) for _, approval in shown],
     )
     applied = len(presented.all())
     if applied != len(shown):
         raise LostRace("present_approvals", len(shown) - applied)
+
+
+def _first_nudge(approval: Approval) -> datetime | None:
+    assert approval.presented_at is not None, "it is shown now"
+    planned = schedule(approval.terms, approval.presented_at)
+    return planned[0].due_at if planned else None
 
 
 async def record_decisions(
@@ -176,6 +185,8 @@ async def record_decisions(
         view_digests=[d.view_digest for d in decisions],
         shown_ats=[json.dumps(d.shown_at) for d in decisions],
         request_hashes=[d.request_hash for d in decisions],
+        behalves=[d.on_behalf_of for d in decisions],
+        second_factors=[d.second_factor for d in decisions],
         now=now,
     )
     applied = len(put.all())
@@ -239,15 +250,14 @@ def _by_operation(rows: Iterable[Row[*tuple[Any, ...]]]) -> dict[OperationKey, A
             ApprovalStatus(row.status),
             bytes(row.digest),
             row.content_revision,
-            row.quorum,
-            timedelta(seconds=row.decide_within_seconds),
-            timedelta(seconds=row.use_within_seconds),
+            Terms.from_json(row.terms),
             row.presented_at,
             row.decide_by,
             row.use_by,
-            tuple((PrincipalId(who), Vote(vote)) for who, vote in row.votes),
+            tuple((PrincipalId(who), Vote(vote)) for who, vote, _ in row.votes),
             row.seq,
             None if row.repeats_attempt is None else AttemptId(row.repeats_attempt),
+            frozenset(PrincipalId(who) for who, _, factored in row.votes if factored),
         )
         for row in rows
     }

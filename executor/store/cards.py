@@ -12,8 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 from uuid import UUID
 
+from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from executor.domain.errors import LostRace
@@ -29,6 +31,9 @@ class SubjectKind(StrEnum):
 
     OPERATION = "operation"
     RUN = "run"
+    QUESTION = "question"
+    NUDGE = "nudge"
+    REQUEST = "request"
 
 
 class PostingOutcome(StrEnum):
@@ -57,6 +62,7 @@ class ClaimedCard:
     failures: int
     wanted_at: datetime
     lease_until: datetime
+    view_digest: bytes | None = None
 
     @property
     def key(self) -> CardKey:
@@ -79,7 +85,7 @@ class CardPlace:
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """A message that left, or is about to."""
+    """A message that left, or is about to; ``thread_ts`` is the message that it answers."""
 
     nonce: UUID
     subject_id: UUID
@@ -89,6 +95,7 @@ class Posting:
     outcome: PostingOutcome
     ts: str | None
     attempted_at: datetime
+    thread_ts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,29 +127,6 @@ async def want(
         kinds=[kind.value for _, _, kind in wanted],
         now=now,
     )
-
-
-async def claim(conn: AsyncConnection, most: int, lease_seconds: float) -> list[ClaimedCard]:
-    """Take cards that are behind their record, skipping those that somebody else draws."""
-    rows = await run(conn, "claim_cards", most=most, lease_seconds=lease_seconds)
-    return [
-        ClaimedCard(
-            TenantId(r.tenant_id),
-            r.subject_id,
-            SubjectKind(r.subject_kind),
-            r.wanted_revision,
-            r.shown_revision,
-            r.render_no,
-            r.content_revision,
-            r.channel,
-            r.ts,
-            r.posting_nonce,
-            r.failures,
-            r.wanted_at,
-            r.lease_until,
-        )
-        for r in rows
-    ]
 
 
 async def lock(conn: AsyncConnection, keys: Iterable[CardKey]) -> dict[CardKey, CardPlace]:
@@ -197,6 +181,7 @@ async def begin_posting(
         nonce=posting.nonce,
         subject=posting.subject_id,
         channel=posting.channel,
+        thread_ts=posting.thread_ts,
         content_revision=posting.content_revision,
         view_digest=posting.view_digest,
         now=now,
@@ -220,6 +205,14 @@ async def end_posting(
     return ended.one_or_none() is not None
 
 
+async def give_up_posting(
+    conn: AsyncConnection, card: ClaimedCard, nonce: UUID, outcome: PostingOutcome
+) -> None:
+    """Record that a message was refused or is not there; nobody looks for it any more."""
+    await run(conn, "clear_posting", tenant=card.tenant_id, subject=card.subject_id, nonce=nonce)
+    await end_posting(conn, card.tenant_id, nonce, outcome)
+
+
 async def postings(
     conn: AsyncConnection, keys: Iterable[tuple[TenantId, UUID]]
 ) -> dict[UUID, Posting]:
@@ -231,19 +224,26 @@ async def postings(
         tenants=[tenant for tenant, _ in wanted],
         nonces=[nonce for _, nonce in wanted],
     )
-    return {
-        row.nonce: Posting(
-            row.nonce,
-            row.subject_id,
-            row.channel,
-            row.content_revision,
-            bytes(row.view_digest),
-            PostingOutcome(row.outcome),
-            row.ts,
-            row.attempted_at,
-        )
-        for row in rows
-    }
+    return {row.nonce: _posting(row) for row in rows}
+
+
+async def claim_strays(conn: AsyncConnection, tenant: TenantId, most: int) -> list[Posting]:
+    """Take messages that were absent when they were looked for, and may have turned up since."""
+    return [_posting(row) for row in await run(conn, "claim_strays", tenant=tenant, most=most)]
+
+
+def _posting(row: Row[*tuple[Any, ...]]) -> Posting:
+    return Posting(
+        row.nonce,
+        row.subject_id,
+        row.channel,
+        row.content_revision,
+        bytes(row.view_digest),
+        PostingOutcome(row.outcome),
+        row.ts,
+        row.attempted_at,
+        row.thread_ts,
+    )
 
 
 async def place(
@@ -275,8 +275,14 @@ async def finish(
     *,
     view_digest: bytes,
     content_revision: int,
+    look_again_seconds: float | None,
+    rest_seconds: float | None,
 ) -> bool:
-    """Record that the card shows the revision it was claimed for; ``False``: another drew it."""
+    """Record that the card shows the revision it was claimed for; ``False``: another drew it.
+
+    It is drawn again after ``look_again_seconds`` even if nothing changes, and not before
+    ``rest_seconds`` are over even if something does.
+    """
     done = await run(
         conn,
         "finish_drawing",
@@ -286,6 +292,8 @@ async def finish(
         render_no=card.render_no,
         view_digest=view_digest,
         content_revision=content_revision,
+        look_again_seconds=look_again_seconds,
+        rest_seconds=rest_seconds,
     )
     return done.one_or_none() is not None
 
@@ -340,12 +348,19 @@ async def queue_notices(conn: AsyncConnection, notices: Sequence[Notice], now: d
     )
 
 
-async def claim_notices(conn: AsyncConnection, most: int, lease_seconds: float) -> list[Notice]:
+async def claim_notices(
+    conn: AsyncConnection, tenant: TenantId, most: int, lease_seconds: float
+) -> list[Notice]:
     """Take private answers that are due."""
-    rows = await run(conn, "claim_notices", most=most, lease_seconds=lease_seconds)
+    rows = await run(conn, "claim_notices", tenant=tenant, most=most, lease_seconds=lease_seconds)
     return [
         Notice(TenantId(r.tenant_id), r.id, r.channel, r.user_id, r.answer, r.tries) for r in rows
     ]
+
+
+async def put_off_notice(conn: AsyncConnection, notice: Notice, seconds: float) -> None:
+    """Try a private answer again later, and do not count this try."""
+    await run(conn, "put_off_notice", tenant=notice.tenant_id, id=notice.id, seconds=seconds)
 
 
 async def drop_notice(conn: AsyncConnection, notice: Notice) -> None:

@@ -351,3 +351,12 @@ def _seconds(duration: timedelta | None) -> float | None:
 
 def _duration(seconds: float | None) -> timedelta | None:
     return None if seconds is None else timedelta(seconds=seconds)
+
+
+async def known_recipients(
+    conn: AsyncConnection, tenant: TenantId, addresses: Iterable[str]
+) -> frozenset[str]:
+    """Name those of these addresses, in lower case, that a mail of ours was sent to before."""
+    wanted = sorted(set(addresses))
+    rows = await run(conn, "known_recipients", tenant=tenant, addresses=wanted)
+    return frozenset(row.address.casefold() for row in rows)

@@ -12,11 +12,13 @@ from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from executor.domain.errors import LostRace
+from executor.domain.grant import Resource
 from executor.domain.ids import OperationId, PrincipalId, RunId, TenantId
 from executor.domain.intent import Intent
 from executor.domain.journal import JournalEntry
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
+from executor.domain.risk import RiskFacts
 from executor.domain.stamp import Stamp, stamp_from
 from executor.domain.transition import Reason, Transition
 from executor.store.journal import as_rows
@@ -58,11 +60,18 @@ class OperationRow:
     compensates: OperationId | None
     compensate_at: datetime | None
     ended_at: datetime | None
+    risks: RiskFacts
+    editor: PrincipalId | None
 
     @property
     def key(self) -> OperationKey:
         """The operation's place in every index."""
         return self.tenant_id, self.id
+
+    @property
+    def resource(self) -> Resource:
+        """What rights are asked for about it."""
+        return Resource(self.kind, self.desk, self.ticket_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,10 @@ class NewOperation:
     ticket_version: int
     ticket_stamp: Stamp | None
     entry: JournalEntry
+    risks: RiskFacts
     compensates: OperationId | None = None
+    editor: PrincipalId | None = None
+    replaces: OperationId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +117,10 @@ class OperationMove:
 async def insert(
     conn: AsyncConnection, minted: Sequence[NewOperation], now: datetime
 ) -> dict[OperationId, int]:
-    """Mint operations and return their numbers; a live one under the same key: ``DuplicateKey``."""
+    """Mint operations and return their numbers.
+
+    A live one under the same key, or another in the place of the same: ``DuplicateKey``.
+    """
     rows = await run(
         conn,
         "insert_operations",
@@ -125,6 +140,9 @@ async def insert(
         ticket_versions=[o.ticket_version for o in minted],
         ticket_stamps=[_spelled(o.ticket_stamp) for o in minted],
         compensates=[o.compensates for o in minted],
+        risks=[json.dumps(o.risks.as_json()) for o in minted],
+        editors=[o.editor for o in minted],
+        replaced=[o.replaces for o in minted],
         now=now,
         entries=as_rows(o.entry for o in minted),
     )
@@ -398,6 +416,8 @@ def _row(row: Row[*tuple[Any, ...]]) -> OperationRow:
         None if row.compensates is None else OperationId(row.compensates),
         row.compensate_at,
         row.ended_at,
+        RiskFacts.from_json(row.risks),
+        None if row.editor is None else PrincipalId(row.editor),
     )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from executor.domain.errors import LostRace
 from executor.domain.ids import OperationId, PrincipalId, RunId, TenantId
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
@@ -18,7 +19,10 @@ from executor.store.statements import run
 
 @dataclass(frozen=True, slots=True)
 class ProposalRow:
-    """What one tool call proposed, and how far the operation is."""
+    """What one tool call proposed, and how far the operation is.
+
+    ``editor`` is the person who wrote what it says now, where one did.
+    """
 
     step: int
     ordinal: int
@@ -29,6 +33,7 @@ class ProposalRow:
     reason: Reason | None
     detail: JsonObject
     intent: str
+    editor: PrincipalId | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +79,79 @@ async def of_run(conn: AsyncConnection, key: tuple[TenantId, RunId]) -> list[Pro
             None if row.reason is None else Reason(row.reason),
             row.detail,
             row.intent,
+            None if row.editor is None else PrincipalId(row.editor),
         )
         for row in rows
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """One tool call that an operation came of, or a person who asked for it without one."""
+
+    run_id: RunId
+    step: int
+    ordinal: int
+    requester: PrincipalId
+    linked: bool
+    answered: bool
+
+
+async def of_operation(conn: AsyncConnection, key: OperationKey) -> list[Asking]:
+    """Read whose tool calls proposed one operation; those are its requesters."""
+    rows = await run(conn, "proposals_of_operation", tenant=key[0], operation=key[1])
+    return [
+        Asking(
+            RunId(row.run_id),
+            row.step,
+            row.ordinal,
+            PrincipalId(row.requester),
+            row.linked,
+            row.answered,
+        )
+        for row in rows
+    ]
+
+
+async def repoint(conn: AsyncConnection, asked: Sequence[Asking], to: OperationKey) -> None:
+    """Let tool calls wait for another operation, whose requesters they are from now on.
+
+    The operation that they waited for is locked, or their runs are.
+    """
+    if not asked:
+        return
+    moved = await run(
+        conn,
+        "repoint_proposals",
+        tenant=to[0],
+        operation=to[1],
+        runs=[a.run_id for a in asked],
+        steps=[a.step for a in asked],
+        ordinals=[a.ordinal for a in asked],
+    )
+    missing = len(asked) - len(moved.all())
+    if missing:
+        raise LostRace("repoint_proposals", missing)
+
+
+async def add_askers(
+    conn: AsyncConnection,
+    key: OperationKey,
+    run_id: RunId,
+    people: Sequence[PrincipalId],
+    now: datetime,
+) -> None:
+    """Count people as requesters of an operation of a locked run, though no tool call is theirs."""
+    if people:
+        await run(
+            conn,
+            "insert_askers",
+            tenant=key[0],
+            run=run_id,
+            operation=key[1],
+            requesters=list(people),
+            now=now,
+        )
 
 
 async def waiting_runs(

@@ -27,7 +27,7 @@ from executor.store.statements import run
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as it is read under its lock."""
+    """A run as it is read under its lock; no model works one that is not ``driven``."""
 
     tenant_id: TenantId
     id: RunId
@@ -42,6 +42,7 @@ class RunRow:
     lease_epoch: int
     created_at: datetime
     deadline_at: datetime
+    driven: bool
 
     @property
     def key(self) -> tuple[TenantId, RunId]:
@@ -326,4 +327,5 @@ def _row(row: Row[*tuple[Any, ...]]) -> RunRow:
         row.lease_epoch,
         row.created_at,
         row.deadline_at,
+        row.driven,
     )

@@ -16,15 +16,17 @@ from click.testing import CliRunner, Result
 
 from bot.cli import main
 from bot.commands.manifest import BOT_SCOPES, slack_manifest
+from bot.event_names import GROUP_EVENTS, PEOPLE_EVENTS
 from bot.policy_example import policy_example
 from bot.sandbox import seed
 from bot.sandbox.crash_points import CRASH_PLANS, UNREACHED
 from bot.sandbox.demo_policy import demo_policy
+from bot.sandbox.web_api import METHODS
 from executor.domain.policy import Policy
 from executor.engine.failpoint import ALL_POINTS
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMANDS = ("demo", "doubt", "explain", "manifest", "migrate", "policy", "tickets", "up")
+COMMANDS = ("demo", "doubt", "explain", "grants", "manifest", "migrate", "policy", "tickets", "up")
 URL = "https://signoff.example.com"
 TICKET = {
     "id": "4201",
@@ -187,7 +189,22 @@ def test_the_manifest_asks_for_what_the_bot_uses_and_no_more() -> None:
     }
     assert asked_at == {f"{URL}/slack/events"}
     assert manifest["settings"]["interactivity"]["is_enabled"] is True
-    assert manifest["settings"]["event_subscriptions"]["bot_events"] == ["app_mention"]
+    heard = manifest["settings"]["event_subscriptions"]["bot_events"]
+    assert {"app_mention", *PEOPLE_EVENTS, *GROUP_EVENTS} <= set(heard)
+    assert len(heard) == len(set(heard))
+
+
+def test_the_manifest_asks_for_the_scope_of_every_method_that_the_bot_calls() -> None:
+    source = "".join(path.read_text() for path in (ROOT / "bot").glob("*.py"))
+    called = {name for name in METHODS if f"client.{name.replace('.', '_')}" in source}
+    assert {"chat.postMessage", "users.info", "usergroups.users.list"} <= called
+    needed = {
+        scope.format(kind=kind)
+        for name in called
+        if (scope := METHODS[name].scope) is not None
+        for kind in ("channels", "groups")
+    }
+    assert needed <= set(BOT_SCOPES)
 
 
 def test_the_manifest_keeps_slacks_limits() -> None:

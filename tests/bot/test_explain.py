@@ -18,19 +18,31 @@ from executor.adapters.mail.postmark import PostmarkMail
 from executor.adapters.mail.resend import ResendMail
 from executor.domain.approval import Vote
 from executor.domain.effect import Outcome, OutcomeKind
+from executor.engine.asking import Ask, ask
 from executor.engine.compensating import compensate
 from executor.engine.endings import expire
 from executor.engine.opening import Opened
 from executor.engine.revalidation import CheckName
 from executor.engine.waking import wake
+from executor.engine.withdrawing import Withdrawal, withdraw
 from executor.store.database import Database
 from tests.support import invariants
 from tests.support.doubt import Doubt
 from tests.support.fake_mail import applied, not_applied, unknown
-from tests.support.office import RENE, RIKO, SAM, TENANT, Office
+from tests.support.fake_model import FakeModel, calls, says
+from tests.support.office import CHANNEL, OTTO, RENE, RIKO, SAM, TENANT, Office
 from tests.support.operator import Operator
+from tests.support.working import Working
 
 Walk = Callable[[Operator], Awaitable[object]]
+READ = says("", calls("read_ticket", {"ticket_id": "4101"}))
+PROPOSE = says(
+    "",
+    calls(
+        "propose_closing",
+        {"ticket_id": "4101", "language": "en", "subject": "Closed", "message": "Corrected."},
+    ),
+)
 ESCAPES = "\x1b[2J\u202e"
 
 
@@ -113,6 +125,26 @@ async def _own_click_first(operator: Operator) -> None:
 async def _cancelled(operator: Operator) -> None:
     operation = await operator.office.approved()
     await operator.office.cancel(await operator.office.run_of(operation))
+
+
+async def _asked_about_and_withdrawn(operator: Operator) -> None:
+    office = operator.office
+    model = FakeModel([READ, PROPOSE, says("It was promised."), says("I leave it.")])
+    working = Working(office, await office.start_run(), model)
+    await working.drive()
+    await office.show()
+    [operation] = await working.operations()
+    hashes = (bytes([n]) * 32 for n in range(3))
+    asks = [
+        Ask(TENANT, operation, who, f"Why?{ESCAPES}", CHANNEL, "U0", next(hashes))
+        for who in (OTTO, RENE)
+    ]
+    await ask(office.engine, asks)
+    await working.drive()
+    await ask(office.engine, [Ask(TENANT, operation, SAM, "Who?", CHANNEL, "U0", next(hashes))])
+    await withdraw(office.engine, Withdrawal(TENANT, operation, RIKO, CHANNEL, "U0", b"w" * 32))
+    await wake(office.engine)
+    await working.drive()
 
 
 async def _expired(operator: Operator) -> None:
@@ -259,7 +291,20 @@ ENDINGS: dict[str, tuple[Walk, str, list[str]]] = {
     "cancelled": (
         _cancelled,
         "withdrawn",
-        ["The approval ended with the run.", "It was withdrawn: nothing was done. The run was"],
+        ["The approval ended unused.", "It was withdrawn: nothing was done. The run was"],
+    ),
+    "asked about, and withdrawn": (
+        _asked_about_and_withdrawn,
+        "withdrawn",
+        [
+            "A question by slack:T0TEAM1:U0OUTSIDER was not put to the agent. You may not decide",
+            "slack:T0TEAM1:U0REVIEWER asked the agent. > Why?⟦U+001B⟧[2J⟦U+202E⟧",
+            "The agent answered. > It was promised.",
+            "slack:T0TEAM1:U0SECOND asked the agent. > Who?",
+            "The approval ended unused.",
+            "It was withdrawn: nothing was done. Whoever asked for it has withdrawn it.",
+            "The agent did not answer.",
+        ],
     ),
     "expired": (_expired, "expired", ["The approval expired.", "It expired: nothing was done."]),
 }

@@ -14,7 +14,7 @@ from bot.sandbox.faults import Fault
 from bot.sandbox.seed import users
 from executor.domain.identity import objection
 from executor.domain.ids import slack_principal
-from executor.store import tenants
+from executor.store.people import want_identities
 from tests.support.bot_harness import REVIEWER, Harness
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
@@ -35,6 +35,7 @@ def test_each_kind_of_account_is_told_apart() -> None:
         "U0OUTSIDER": "other_workspace",
         "U0GUEST": "guest",
         "U0SIGNOFF": "bot",
+        "U0AGENT": "bot",
     }
 
 
@@ -60,7 +61,7 @@ async def test_whoever_is_waited_for_is_looked_at_again_until_slack_answers(h: H
     who = slack_principal(TEAM, REVIEWER)
     h.slack.faults.add("users.info", fault=Fault.ERROR_500_BEFORE_COMMIT, times=1)
     async with h.database.transaction() as conn:
-        await tenants.want_identities(conn, [(h.policy.tenant_id, who)], NOW)
+        await want_identities(conn, [(h.policy.tenant_id, who)], NOW)
 
     async def observed() -> int:
         count: int = await h.value(

@@ -15,22 +15,21 @@ from tests.support.records import U_APP, U_APP2
     ("answer", "said"),
     [
         (
-            {"kind": "recorded", "vote": "approve", "votes": 1, "quorum": 2, "operation": 12},
+            {"kind": "recorded", "vote": "approve", "still_needed": 1, "operation": 12},
             "Recorded: you approved op_12. It needs 1 more approval.",
         ),
         (
             {
                 "kind": "recorded",
                 "vote": "approve",
-                "votes": 1,
-                "quorum": 3,
+                "still_needed": 2,
                 "operation": 13,
                 "about": "reopen_ticket",
             },
             "Recorded: you said to open the ticket again (op_13). It needs 2 more approvals.",
         ),
         (
-            {"kind": "recorded", "vote": "reject", "votes": 0, "quorum": 2, "operation": 12},
+            {"kind": "recorded", "vote": "reject", "still_needed": 2, "operation": 12},
             "Recorded: you rejected op_12. Nothing will be sent, and the agent is told why.",
         ),
         (
@@ -71,6 +70,35 @@ from tests.support.records import U_APP, U_APP2
         (
             {"kind": "unchanged", "reason": "already_voted", "operation": 12},
             replies.sentence(Reason.ALREADY_VOTED, {}),
+        ),
+        (
+            {"kind": "recorded", "vote": "reject", "operation": 12, "stopped": 7, "sending": []},
+            "Recorded: you rejected op_12. run_7 was stopped with it, and nothing more of it is "
+            "sent.",
+        ),
+        (
+            {"kind": "recorded", "vote": "reject", "operation": 12, "stopped": 7, "sending": [13]},
+            "Recorded: you rejected op_12. run_7 was stopped with it, but op_13 is being sent "
+            "already and cannot be called back. Its card will show how it ended.",
+        ),
+        (
+            {"kind": "unchanged", "reason": "already_voted", "operation": 12, "goes_on": 7},
+            f"{replies.sentence(Reason.ALREADY_VOTED, {})} run_7 was not stopped; "
+            "`/signoff cancel run_7` stops it.",
+        ),
+        (
+            {"kind": "refused", "reason": "expired", "detail": {}, "operation": 12, "goes_on": 7},
+            f"{replies.sentence(Reason.EXPIRED, {})} run_7 was not stopped; "
+            "`/signoff cancel run_7` stops it.",
+        ),
+        (
+            {"kind": "asked", "left": 4, "operation": 12},
+            "Recorded: your question about op_12 goes to the agent. It answers in the card's "
+            "thread; deciding need not wait for it.",
+        ),
+        (
+            {"kind": "withdrawn", "operation": 12},
+            "Recorded: op_12 is withdrawn. Nothing of it was done.",
         ),
         ({"kind": "of another release"}, replies.outdated_card()),
         ({}, replies.outdated_card()),

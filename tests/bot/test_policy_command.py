@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,9 @@ from click.testing import CliRunner, Result
 from bot.cli import main
 from bot.commands.failing import CANNOT_START
 from bot.policy_example import policy_example
+from bot.sandbox.faults import Fault
+from bot.sandbox.slack_server import SlackServer
+from bot.sandbox.workspace import Workspace
 
 
 def run(*arguments: str, **environ: str) -> Result:
@@ -70,3 +75,25 @@ def test_what_a_policy_says_can_be_read_in_sentences(file: Path) -> None:
     assert "people are asked whether it is opened again" in said
     file.write_text(policy_example().replace("quorum = 1 ", "quorum = 2 "))
     assert "2 of them have to approve." in run("explain", str(file)).output
+
+
+async def test_a_check_asks_slack_who_is_in_the_groups_that_a_policy_names(file: Path) -> None:
+    named = policy_example().replace('"U0456EFGH"', '"group:S0REVIEWERS", "group:S0GONE"')
+    assert "group:S0GONE" in named
+    file.write_text(named)
+    unasked = run("check", str(file), SLACK_BOT_TOKEN="")
+    assert "Set SLACK_BOT_TOKEN" in unasked.output
+    async with SlackServer(Workspace.seeded()) as slack:
+        asked = partial(
+            run,
+            "check",
+            str(file),
+            SLACK_BOT_TOKEN=slack.workspace.bot_token,
+            SLACK_API_URL=slack.api_url,
+        )
+        said = await asyncio.to_thread(asked)
+        assert said.exit_code == 0
+        assert "User group S0REVIEWERS has 2 members." in said.output
+        assert "in user group S0GONE: Slack says no_such_subteam" in said.output
+        slack.faults.add("usergroups.users.list", fault=Fault.RATE_LIMITED)
+        assert "Slack says ratelimited" in (await asyncio.to_thread(asked)).output

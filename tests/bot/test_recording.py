@@ -40,8 +40,8 @@ class Outside:
     whispered: list[str] = field(default_factory=list)
     back: str | Exception = "read back"
 
-    async def ensure_fresh(self, people: Sequence[PrincipalId]) -> bool:
-        return self.known
+    async def acting(self, claimed: PrincipalId) -> PrincipalId | None:
+        return claimed if self.known else None
 
     def say(self, channel: str, user: str, text: str) -> None:
         assert (channel, user) == ("C1", "U1")

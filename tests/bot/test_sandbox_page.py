@@ -9,15 +9,19 @@ from typing import Any
 
 import aiohttp
 import pytest
-from playwright.async_api import Page, expect
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
 
 from bot.sandbox.page import MAIL_POLICY, PAGE_POLICY
 from bot.sandbox.workspace import Workspace
-from tests.support.browser import browsing
+from tests.support.browser import browsing, running_browser
 from tests.support.page_bot import HOSTILE, PageBot
 from tests.support.page_world import PageWorld, believable, fill, serving
 
 STATIC = Path(__file__).parents[2] / "templates" / "pages" / "static"
+
+# One loop for all, because the browser belongs to it.
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 @dataclass
@@ -41,7 +45,13 @@ class Sandbox:
         return card.locator(f"[data-action={action}]")
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with running_browser() as browser:
+        yield browser
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def served() -> AsyncIterator[tuple[str, Workspace, PageBot, PageWorld]]:
     workspace, world = Workspace.seeded(), believable()
     bot = PageBot(workspace)
@@ -50,12 +60,14 @@ async def served() -> AsyncIterator[tuple[str, Workspace, PageBot, PageWorld]]:
         yield url, workspace, bot, world
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="module")
 async def sandbox(
+    browser: Browser,
     served: tuple[str, Workspace, PageBot, PageWorld],
 ) -> AsyncIterator[Sandbox]:
     url, workspace, bot, world = served
-    async with browsing(url, viewport={"width": 1440, "height": 900}) as (page, complaints):
+    size = {"width": 1440, "height": 900}
+    async with browsing(browser, url, viewport=size) as (page, complaints):
         await page.locator(".mail-item").first.wait_for(state="attached")
         yield Sandbox(url, page, workspace, bot, world, complaints)
 
@@ -244,9 +256,10 @@ async def test_a_customers_reply_moves_the_ticket_on(sandbox: Sandbox) -> None:
 
 @pytest.mark.browser
 async def test_a_phone_shows_one_part_at_a_time_and_never_scrolls_sideways(
+    browser: Browser,
     served: tuple[str, Workspace, PageBot, PageWorld],
 ) -> None:
-    async with browsing(served[0], viewport={"width": 390, "height": 844}) as (page, _):
+    async with browsing(browser, served[0], viewport={"width": 390, "height": 844}) as (page, _):
         await expect(page.locator("#say")).to_be_visible()
         await expect(page.locator("#mail")).to_be_hidden()
         await page.get_by_role("tab", name="Mail").click()
@@ -299,7 +312,7 @@ async def test_a_form_cannot_change_the_desk_and_a_bad_reply_is_told(
     assert world.desk["4101"]["version"] == 7
 
 
-def test_no_script_makes_markup_from_text() -> None:
+async def test_no_script_makes_markup_from_text() -> None:
     scripts = list(STATIC.glob("*.js"))
     assert len(scripts) > 10
     for script in scripts:
@@ -308,3 +321,20 @@ def test_no_script_makes_markup_from_text() -> None:
         assert source.count("\n") < 400, script.name
         for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert way not in source, f"{script.name} uses {way}"
+
+
+@pytest.mark.browser
+async def test_each_person_has_a_home_tab_of_the_app(sandbox: Sandbox) -> None:
+    page = sandbox.page
+    await page.locator("#apps").get_by_role("button").click()
+    home = page.locator("#home")
+    await expect(home).to_contain_text("Riko Requester: Nothing was reviewed.")
+    await home.get_by_role("button", name="Review").click()
+    await expect(home).to_contain_text("It was reviewed.")
+    await expect(page.locator("#composer")).to_be_hidden()
+    await sandbox.become("Rene")
+    await expect(home).to_contain_text("Rene")
+    await expect(home).to_contain_text("Nothing was reviewed.")
+    await page.locator("#channels").get_by_role("button", name="approvals").click()
+    await expect(home).to_be_hidden()
+    assert sandbox.complaints == []

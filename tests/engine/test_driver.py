@@ -234,18 +234,20 @@ async def test_rejections_in_a_row_are_limited(office: Office) -> None:
     assert [result.get("rejected_because") for result in told] == [None, "No.", "No."]
 
 
-async def test_the_same_proposal_after_its_rejection_is_repeated_once_at_most(
+async def test_the_same_proposal_after_its_rejection_is_answered_from_the_record_and_limited(
     office: Office,
 ) -> None:
-    working = await Working.start(office, FakeModel([READ, PROPOSE, PROPOSE]))
-    for _ in range(2):
-        await working.drive()
-        await office.show()
-        await office.click((await working.operations())[-1], vote=Vote.REJECT)
-        await wake(office.engine)
+    working = await Working.start(office, FakeModel([READ, PROPOSE, PROPOSE, PROPOSE]))
+    await working.drive()
+    await office.show()
+    await office.click((await working.operations())[-1], vote=Vote.REJECT, note="No.")
+    await wake(office.engine)
     await working.drive()
     reason = "SELECT reason FROM runs WHERE tenant_id = :t AND id = :id"
     assert await office.value(reason, working.run_id) == "repeated_proposal"
+    told = (await working.told())[1:]
+    assert [(t["status"], t["rejected_because"]) for t in told] == [("rejected", "No.")] * 3
+    assert len(await working.operations()) == 1
 
 
 async def test_a_call_id_that_repeats_in_one_reply_names_two_calls(office: Office) -> None:

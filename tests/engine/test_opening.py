@@ -210,10 +210,10 @@ async def test_an_old_look_at_a_person_puts_the_opening_off_and_asks_for_a_new_o
             {"who": RENE, "then": datetime(2026, 1, 1, tzinfo=UTC)},
         )
     assert isinstance(await office.open_one(claimed), PutOff)
-    assert await wanted(office.engine) == [(TENANT, RENE)]
+    assert (await wanted(office.engine, TENANT)).people == (RENE,)
     assert await office.status(claimed.claim.key[1]) == "approved"
     await office.look_at(RENE)
-    assert await wanted(office.engine) == []
+    assert (await wanted(office.engine, TENANT)).people == ()
     assert isinstance(await office.open_one(claimed), Opened)
 
 

@@ -1,4 +1,7 @@
-"""T4 is one point in time: what commits before it prevents the effect, what comes after is late."""
+"""T4 is one point in time: what commits before it prevents the effect, what comes after is late.
+
+Here each rival is held at one moment; ``tests/faults/test_decision_races.py`` lets them run.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,15 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from executor.domain.ids import OperationId
-from executor.domain.transition import Reason, Refused
 from executor.engine.claims import ClaimedOperation
-from executor.engine.endings import Stopped, cancel, expire
-from executor.engine.opening import LostLease, NotOpened, Opened, OpenResult
+from executor.engine.click import Recorded
+from executor.engine.endings import Stopped, expire
+from executor.engine.opening import LostLease, NotOpened, Opened
 from executor.engine.setup import activate_policy
+from executor.store import tenants
 from tests.support.failpoints import Gate
 from tests.support.forcing import force_operation
-from tests.support.office import RENE, SAM, TENANT, Office, policy
+from tests.support.office import Office, policy
 from tests.support.waiting import another_pool, until_blocked
 
 NOBODY_APPROVES = {"requesters": ["U0REQUESTER"], "approvers": ["U0OUTSIDER"]}
@@ -117,64 +120,18 @@ async def test_an_opening_that_waits_for_an_expiry_opens_nothing(
     )
 
 
-async def test_b074_cancel_and_opening_at_once_have_one_winner(
+async def test_who_waits_for_a_new_policy_is_judged_by_it(
     office: Office, database_url: str
 ) -> None:
-    """Fifty rounds at two processes: cancelled with nothing opened, or opened and told so."""
-    operations = await office.approved_many(50)
-    await office.claim_operations()
-    numbered = "SELECT o.id, r.number FROM operations o JOIN runs r ON r.id = o.run_id"
-    numbers: dict[OperationId, int] = dict(await office.rows(numbered))
+    waiting, claimed = await office.proposed("4102"), await office.claimed("4101")
     async with another_pool(database_url) as pool:
-        colleague = office.colleague(pool)
-        for round_number, operation in enumerate(operations):
-            opening = office.open_one(office.held[operation])
-            cancelling = cancel(colleague.engine, TENANT, numbers[operation], RENE)
-            if round_number % 2:
-                stopped, opened = await asyncio.gather(cancelling, opening)
-            else:
-                opened, stopped = await asyncio.gather(opening, cancelling)
-            won = _one_winner(opened, stopped)
-            attempts = "SELECT 1 FROM attempts WHERE operation_id = :o"
-            assert bool(await office.rows(attempts, o=operation)) is won
-
-
-def _one_winner(opened: OpenResult, stopped: Stopped | Refused) -> bool:
-    """Say whether the opening won; the cancel must have been told the same."""
-    assert isinstance(stopped, Stopped)
-    if isinstance(opened, Opened):
-        assert (stopped.status, len(stopped.sending), stopped.withdrawn) == ("cancelling", 1, ())
-        return True
-    assert isinstance(opened, LostLease)
-    assert (stopped.status, stopped.sending, len(stopped.withdrawn)) == ("cancelled", (), 1)
-    return False
-
-
-async def test_cancel_and_approval_at_once_have_one_winner(
-    office: Office, database_url: str
-) -> None:
-    async with another_pool(database_url) as pool:
-        colleague = office.colleague(pool)
-        for operation in await office.proposed_many(8):
-            run_id = await office.run_of(operation)
-            clicked, stopped = await asyncio.gather(
-                office.click(operation), colleague.cancel(run_id)
-            )
-            assert isinstance(stopped, Stopped)
-            assert await office.status(operation) == "withdrawn"
-            if isinstance(clicked, Refused):
-                assert clicked.reason is Reason.WITHDRAWN
-
-
-async def test_two_votes_at_two_processes_are_both_counted(
-    office: Office, database_url: str
-) -> None:
-    await activate_policy(office.engine, policy(approval={"quorum": 2}))
-    async with another_pool(database_url) as pool:
-        colleague = office.colleague(pool)
-        for operation in await office.proposed_many(8):
-            await asyncio.gather(office.click(operation, RENE), colleague.click(operation, SAM))
-            assert await office.status(operation) == "approved"
+        async with pool.transaction() as conn:
+            await tenants.put_policy(conn, policy(tenant={"name": "Acme Support"}))
+            opening = asyncio.create_task(office.open_one(claimed))
+            clicking = asyncio.create_task(office.click(waiting))
+            await until_blocked(database_url, 2)
+        assert isinstance(await opening, Opened), "the new policy lets it as well"
+        assert isinstance(await clicking, Recorded)
 
 
 async def test_an_earlier_operation_is_not_proved_applied_while_a_later_one_opens(

@@ -19,6 +19,8 @@ _WORDS = {
     Story.APPROVE: ("succeeded", "Done. "),
     Story.MENTION: ("succeeded", "Done. "),
     Story.SETTLE: ("succeeded", "Done. "),
+    Story.ASK: ("succeeded", "Done. "),
+    Story.WITHDRAW: ("withdrawn", "Withdrawn: nothing was done. "),
     Story.CANCEL: ("withdrawn", "Withdrawn: nothing was done. "),
     Story.EXPIRE: ("expired", "Expired: nothing was done. "),
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.support.browser import browsing
+from tests.support.browser import browsing, running_browser
 from tests.support.demo import open_demo
 
 A_WHILE = 30_000
@@ -18,8 +18,9 @@ A_WHILE = 30_000
 @pytest.mark.timeout(180)
 async def test_a_newcomer_closes_a_ticket_and_sees_a_moved_one_refused(folder: Path) -> None:
     async with (
+        running_browser() as browser,
         open_demo(folder, seconds=150) as demo,
-        browsing(demo.url, viewport={"width": 1440, "height": 1000}) as (page, complaints),
+        browsing(browser, demo.url, viewport={"width": 1440, "height": 1000}) as (page, complaints),
     ):
         await _ask_for(page, "/signoff run 4101")
         card = page.locator(".message", has_text="Close ticket 4101").first

@@ -39,6 +39,8 @@ async def test_the_command_plays_a_story_to_its_true_end(
         (Story.STALE, "stale", 0, "open"),
         (Story.MENTION, "succeeded", 1, "closed"),
         (Story.SETTLE, "succeeded", 1, "closed"),
+        (Story.ASK, "succeeded", 1, "closed"),
+        (Story.WITHDRAW, "withdrawn", 0, "open"),
     ],
 )
 @pytest.mark.asyncio(loop_scope="module")

@@ -24,7 +24,6 @@ from executor.domain.mail_text import validate_subject
 from executor.domain.payloads import canonical, digest
 from executor.engine.converging import Answered
 from executor.engine.ports import OutgoingMail, ToolCall
-from executor.engine.presenting import due_cards
 from executor.engine.tools import parse_proposal
 from tests.support.failpoints import Crashed, Trap
 from tests.support.mail_doubles import smtp
@@ -106,7 +105,7 @@ async def test_b139_a_subject_that_would_add_headers_is_refused_at_creation(
         assert isinstance(result, Answered)
         assert (result.result["error"], result.result["field"]) == ("content_invalid", field)
     assert await working.operations() == []
-    assert await due_cards(office.engine, 50) == []
+    assert await office.due_cards() == []
 
 
 async def test_b140_a_long_subject_survives_storage_and_another_worker(office: Office) -> None:

@@ -70,8 +70,8 @@ async def test_b040_every_way_in_is_barred_by_the_same_rule(database_url: str) -
         said = (await sam.slash(APPROVALS, "/signoff", "run close 4102")).said
         assert "You may not start runs here" in (said or "")
         said = (await sam.slash(APPROVALS, "/signoff", "cancel run_1")).said
-        assert "You may not decide here" in (said or "")
-        assert await refusals(h) == [("slack:TSIGNOFF:U0SECOND", "not_permitted")] * 3
+        assert "You may not cancel runs here" in (said or "")
+        assert await refusals(h) == [("slack:TSIGNOFF:U0SECOND", "not_permitted")] * 4
         await h.workspace.wait_for(
             lambda _: len([e for e in sam.ephemerals() if "You may not decide" in e.text]) >= 3
         )

@@ -17,7 +17,7 @@ from executor.domain.transition import NoChange, Reason, Refused
 from executor.engine.click import Recorded
 from executor.engine.opening import Opened
 from executor.engine.ports import ModelReply
-from executor.engine.presenting import due_cards, put_off
+from executor.engine.presenting import put_off
 from executor.engine.sweeper import sweep
 from executor.engine.waking import wake
 from tests.support.fake_mail import applied
@@ -219,7 +219,7 @@ async def test_b063_two_approvals_at_two_processes_make_one_continuation(
 async def test_b065_a_card_that_cannot_be_posted_opens_nothing(office: Office) -> None:
     run_id = await office.start_run()
     operation = await office.propose(run_id, await office.claim_run(run_id))
-    [due] = await due_cards(office.engine, 10)
+    [due] = await office.due_cards()
     await put_off(office.engine, due.card, seconds=5, problem="channel_not_found")
     await office.later(days=2)
     await sweep(office.engine)

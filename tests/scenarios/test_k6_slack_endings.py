@@ -66,6 +66,22 @@ async def test_b071_a_late_rejection_is_kept_in_the_record(h: Harness) -> None:
     assert (late["actor"], late["vote"]) == ("slack:TSIGNOFF:U0REVIEWER", "reject")
 
 
+async def test_b072_the_model_is_told_within_seconds_that_it_has_expired(h: Harness) -> None:
+    number = await h.start_run("close 4101")
+    card = await h.settled_card()
+    await h.move_time(timedelta(hours=1, seconds=1))
+    await h.until_run(number, RunStatus.SUCCEEDED, timeout=5.0)
+    told = await h.rows(
+        "SELECT content #>> '{result,status}', content #>> '{result,message}' FROM steps "
+        "WHERE content #>> '{result,operation}' IS NOT NULL"
+    )
+    [(status, message)] = told
+    assert status == "expired"
+    assert "not executed" in message
+    await h.workspace.wait_for(lambda _: action_ids(card.blocks) == [])
+    assert h.mailbox.accepted == 0
+
+
 async def test_a_rejection_keeps_its_reason_and_the_agent_reads_it(h: Harness) -> None:
     card = await waiting_card(h)
     rene = h.person(REVIEWER)
@@ -101,6 +117,7 @@ async def test_what_was_typed_is_not_lost_while_the_database_is_away(h: Harness)
 
 
 async def test_b074_cancel_and_approve_at_once_end_in_one_of_two_ways(h: Harness) -> None:
+    """In the words that people read; ``test_decision_races.py`` has two hundred rounds of it."""
     for ticket in ("4101", "4102", "4103"):
         before = h.mailbox.accepted
         number = await h.start_run(f"close {ticket}")
@@ -132,12 +149,17 @@ async def test_b074_cancel_and_approve_at_once_end_in_one_of_two_ways(h: Harness
 async def test_b078_only_the_run_that_was_meant_is_cancelled(h: Harness) -> None:
     await h.workers[0].stop()
     texts = ("cancel\u00a0run_{}", "cancel “run_{}”", " cancel  run_{} ")
-    mine = [await h.start_run(f"close 41{n:02}") for n in range(4)]
-    for run, typed in zip(mine, texts, strict=False):
-        said = (await h.person(REQUESTER).slash(APPROVALS, "/signoff", typed.format(run))).said
-        assert f"Cancelled run_{run}." in (said or "")
-        await h.until_run(run, RunStatus.CANCELLED)
-    assert await h.value("SELECT status FROM runs WHERE number = :n", n=mine[3]) == "queued"
+    for first, typed in zip((7, 8, 9), texts, strict=True):
+        numbered = "SELECT setval(pg_get_serial_sequence('runs', 'number'), :n, false)"
+        await h.rows(numbered, n=first)
+        meant = await h.start_run(f"close 41{first}")
+        await h.rows(numbered, n=10 * first)
+        other = await h.start_run(f"close 42{first}")
+        assert (meant, other) == (first, 10 * first)
+        said = (await h.person(REQUESTER).slash(APPROVALS, "/signoff", typed.format(meant))).said
+        assert f"Cancelled run_{meant}." in (said or "")
+        await h.until_run(meant, RunStatus.CANCELLED)
+        assert await h.value("SELECT status FROM runs WHERE number = :n", n=other) == "queued"
 
 
 async def test_a_cancel_that_comes_too_late_says_what_is_being_sent(h: Harness) -> None:
@@ -161,7 +183,7 @@ async def test_a_cancelled_card_loses_its_buttons_and_a_late_click_is_told(h: Ha
     await h.person(REQUESTER).slash(APPROVALS, "/signoff", f"cancel run_{number}")
     await h.workspace.wait_for(lambda _: action_ids(card.blocks) == [])
     await h.person(SECOND).click(card.channel, card.ts, "approve", revision=stale)
-    await h.whispered(SECOND, "withdrawn because its run has ended")
+    await h.whispered(SECOND, "This was withdrawn")
     assert h.mailbox.accepted == 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import text
 
-from executor.domain import approval, budget, effect, operation, run
+from executor.domain import approval, budget, effect, grant, operation, run
 from executor.domain.transition import BORN, Machine
 from executor.store.database import Database
 
@@ -15,6 +15,7 @@ EDGES: dict[Machine, frozenset[tuple[str, str]]] = {
     Machine.ATTEMPT: effect.ATTEMPT_EDGES,
     Machine.APPROVAL: approval.EDGES,
     Machine.RESERVATION: budget.EDGES,
+    Machine.GRANT: grant.EDGES,
 }
 STATUSES: dict[Machine, list[str]] = {
     Machine.RUN: list(run.RunStatus),
@@ -23,6 +24,7 @@ STATUSES: dict[Machine, list[str]] = {
     Machine.ATTEMPT: list(effect.AttemptStatus),
     Machine.APPROVAL: list(approval.ApprovalStatus),
     Machine.RESERVATION: list(budget.ReservationStatus),
+    Machine.GRANT: list(grant.GrantStatus),
 }
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -99,7 +100,9 @@ def _kill_server(home: Path) -> None:
     assert postmaster is not None
     family = [postmaster, *postmaster.children(recursive=True)]
     for process in family:
-        process.kill()
+        # The others end by themselves as soon as the first is gone.
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
     psutil.wait_procs(family, timeout=10)
 
 

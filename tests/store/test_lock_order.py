@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
+from executor.domain.approval import Vote
 from executor.domain.budget import Void
 from executor.domain.errors import StaleEpoch
-from executor.engine.budget import Ask, Held, charge_alone, reserve
+from executor.engine.asking import Ask, ask
+from executor.engine.budget import Ask as AskForMoney
+from executor.engine.budget import Held, charge_alone, reserve
 from executor.engine.compensating import compensate
 from executor.engine.endings import expire
 from executor.engine.opening import Opened, OpenResult, Ready, open_attempts
@@ -23,7 +27,7 @@ from executor.engine.report import Report, report
 from executor.engine.sighting import see_all
 from executor.store.database import Database
 from tests.support.fake_mail import applied, not_applied
-from tests.support.office import TENANT, Office, closing
+from tests.support.office import RENE, TENANT, Office, closing
 from tests.support.outside import PAT, at_zendesk
 from tests.support.waiting import another_pool, until_blocked
 
@@ -71,6 +75,26 @@ async def test_a_decision_locks_in_order(database: Database, database_url: str, 
     operation = await office.proposed()
     free = [RUN, *_later_than(held)]
     await _runs_into(database_url, lambda: office.click(operation), held=held, free=free)
+
+
+@pytest.mark.parametrize("held", [RUN, OPERATION, APPROVAL, CARD])
+async def test_a_rejection_that_stops_its_run_locks_in_order(
+    database: Database, database_url: str, held: str
+) -> None:
+    office = await Office.open(database)
+    operation = await office.proposed()
+    click = replace(await office.click_for(operation, vote=Vote.REJECT), stops_run=True)
+    await _runs_into(database_url, lambda: office.decide(click), held=held, free=_later_than(held))
+
+
+@pytest.mark.parametrize("held", [RUN, OPERATION, APPROVAL, CARD])
+async def test_a_question_locks_in_order(database: Database, database_url: str, held: str) -> None:
+    office = await Office.open(database)
+    operation = await office.proposed()
+    asked = Ask(TENANT, operation, RENE, "Why?", "C1", "U0REVIEWER", bytes(32))
+    await _runs_into(
+        database_url, lambda: ask(office.engine, [asked]), held=held, free=_later_than(held)
+    )
 
 
 @pytest.mark.parametrize("held", [RUN, OPERATION, APPROVAL, CARD])
@@ -145,7 +169,7 @@ async def test_reservations_are_locked_before_their_accounts(
 ) -> None:
     office = await Office.open(database)
     claimed = await office.claim_run(await office.start_run())
-    ask = Ask(claimed.key, claimed.lease.epoch, "model:test", 5, 60.0)
+    ask = AskForMoney(claimed.key, claimed.lease.epoch, "model:test", 5, 60.0)
     [held] = await reserve(office.engine, [ask])
     assert isinstance(held, Held)
     key = (TENANT, held.reservation_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -32,14 +33,15 @@ SELECT 'T1', gen_random_uuid(), 3, 'waiting', 'g', 'r', CAST(n AS text), '', '{}
 FROM generate_series(1, 4000) n;
 INSERT INTO operations (tenant_id, id, seq, status, run_id, kind, intent_key, intent, digest,
     content_digest, content_revision, requester, policy_version, desk, ticket_id, ticket_version,
-    created_at)
+    risks, created_at)
 SELECT 'T1', r.id, 1, 'awaiting', r.id, 'close_ticket', 'close:d:' || r.origin_key || ':1', 'x',
-       sha256('x'), '', 1, 'r', 'v', 'd', r.origin_key, 1, now()
+       sha256('x'), '', 1, 'r', 'v', 'd', r.origin_key, 1, '{}', now()
 FROM runs r;
-INSERT INTO approvals (tenant_id, id, seq, status, operation_id, digest, content_revision, quorum,
-    decide_within_seconds, use_within_seconds, opened_at, presented_at, decide_by)
-SELECT 'T1', o.id, 1, 'open', o.id, o.digest, 1, 1, 86400, 3600, now(), now(),
-       now() + interval '1 day'
+INSERT INTO approvals (tenant_id, id, seq, status, operation_id, digest, content_revision, terms,
+    opened_at, presented_at, decide_by)
+SELECT 'T1', o.id, 1, 'open', o.id, o.digest, 1,
+       '{"quorum": 1, "requirements": [], "decide_within": 86400, "use_within": 3600}',
+       now(), now(), now() + interval '1 day'
 FROM operations o;
 INSERT INTO decisions (tenant_id, approval_id, principal, vote, note, digest, content_revision,
     shown_at, decided_at)
@@ -47,6 +49,9 @@ SELECT 'T1', a.id, 'p', 'approve', '', a.digest, 1, '{}', now() FROM approvals a
 INSERT INTO proposals (tenant_id, run_id, step, ordinal, operation_id, requester, linked,
     proposed_at)
 SELECT 'T1', o.run_id, 1, 0, o.id, 'r', false, now() FROM operations o;
+INSERT INTO steps (tenant_id, run_id, number, kind, answers_step, answers_ordinal, content,
+    recorded_at)
+SELECT 'T1', o.run_id, 2, 'tool', 1, 0, '{}', now() FROM operations o;
 INSERT INTO effects (tenant_id, id, seq, status, operation_id, position, kind, capability, promise,
     provider, idempotency_key, payload, payload_digest, envelope)
 SELECT 'T1', o.id, 1, 'planned', o.id, 1, 'email.send', 'opaque', '', 'smtp', CAST(o.id AS text),
@@ -58,6 +63,16 @@ INSERT INTO attempts (tenant_id, id, seq, status, operation_id, effect_id, numbe
 SELECT 'T1', o.id, 2, 'applied', o.id, o.id, 1, 1, 'opaque', 'smtp', CAST(o.id AS text),
        sha256(''), now(), now(), now() + interval '1 minute', now()
 FROM operations o;
+INSERT INTO questions (tenant_id, id, run_id, operation_id, asked_by, question, request_hash,
+    asked_at, unanswered, closed_at)
+SELECT 'T1', o.id, o.run_id, o.id, 'p', 'Why?', sha256(CAST(CAST(o.id AS text) AS bytea)), now(),
+       'model_failed', now()
+FROM operations o;
+INSERT INTO agent_requests (tenant_id, id, agent, channel, ts, thread_ts, request_key, kind,
+    content_digest, outcome, run_id, answer, asked_at)
+SELECT 'T1', o.id, o.ticket_id, 'C1', CAST(o.id AS text), '1.1', '1', 'close_ticket', '',
+       'accepted', o.run_id, '{}', now() - interval '1 day'
+FROM operations o;
 INSERT INTO reservations (tenant_id, id, seq, status, run_id, day, purpose, amount_microusd,
     actual_microusd, reserved_at, deadline_at)
 SELECT 'T1', o.id, 2, 'settled', o.id, CAST(now() AS date), 'm', 1, 1, now(), now()
@@ -65,6 +80,9 @@ FROM operations o;
 INSERT INTO cards (tenant_id, subject_id, subject_kind, wanted_revision, shown_revision, channel,
     ts, wanted_at)
 SELECT 'T1', o.id, 'operation', 1, 1, 'C1', CAST(o.id AS text), now() FROM operations o;
+INSERT INTO card_postings (tenant_id, nonce, subject_id, channel, content_revision, view_digest,
+    outcome, ts, attempted_at)
+SELECT 'T1', o.id, o.id, 'C1', 1, '', 'posted', CAST(o.id AS text), now() FROM operations o;
 INSERT INTO inbox (tenant_id, event_id, payload, received_at, handled_at)
 SELECT 'T1', CAST(o.id AS text), '{}', now(), now() FROM operations o;
 INSERT INTO late_evidence (tenant_id, provider, event_id, reference, mail_id, kind, evidence,
@@ -75,6 +93,7 @@ ANALYZE;
 """
 
 NIL = UUID(int=0)
+NOW = datetime.now(UTC)
 PLANS: dict[str, tuple[dict[str, object], set[str]]] = {
     "due_runs": ({"most": 10}, {"runs_that_are_due"}),
     "due_operations": ({"most": 10}, {"operations_that_are_due"}),
@@ -95,13 +114,38 @@ PLANS: dict[str, tuple[dict[str, object], set[str]]] = {
     "reservations_past_their_deadline": ({"most": 10}, {"reservations_past_their_deadline"}),
     "runs_past_their_deadline": ({"most": 10}, {"runs_not_ended_by_deadline"}),
     "operations_to_wake_for": ({"most": 10}, {"operations_whose_runs_wait_to_be_woken"}),
-    "claim_cards": ({"most": 10, "lease_seconds": 30.0}, {"cards_that_are_due"}),
+    "something_is_due": ({"tenant": "T1"}, {"cards_that_are_due"}),
+    "look_at_shown_cards": ({"tenant": "T1", "most": 10}, {"cards_to_look_at"}),
+    "cards_to_update": ({"tenant": "T1", "now": NOW, "most": 10}, {"cards_that_are_due"}),
+    "claim_strays": ({"tenant": "T1", "most": 10}, {"postings_that_may_turn_up"}),
+    "claim_cards": (
+        {"tenant": "T1", "subjects": [NIL], "lease_seconds": 30.0},
+        {"cards_pkey"},
+    ),
     "claim_events": ({"most": 10, "lease_seconds": 30.0}, {"inbox_that_is_due"}),
     "due_late_evidence": ({"most": 10}, {"late_evidence_that_is_due"}),
+    "request_of_message": (
+        {"tenant": "T1", "channel": "C1", "ts": "1.1"},
+        {"a_message_of_an_agent_asks_once"},
+    ),
+    "request_of_key": (
+        {"tenant": "T1", "agent": "a", "request_key": "k"},
+        {"a_key_of_an_agent_is_taken_once"},
+    ),
+    "count_requests": (
+        {"tenant": "T1", "agent": "a", "seconds": 3600.0},
+        {"agent_requests_by_age", "runs_not_ended_by_requester"},
+    ),
+    "runs_of_agents": ({"tenants": ["T1"], "runs": [NIL]}, {"a_run_has_one_request"}),
     "operations_of_keys": (
         {"tenants": ["T1"], "intent_keys": ["close:d:7:1"]},
         {"one_live_operation_an_intent_key", "operations_that_may_have_succeeded"},
     ),
+    "rejected_of_keys": (
+        {"tenant": "T1", "intent_keys": ["close:d:7:1"]},
+        {"operations_that_were_rejected"},
+    ),
+    "successor_of": ({"tenant": "T1", "id": NIL}, {"one_successor_an_operation"}),
 }
 
 
@@ -147,11 +191,21 @@ async def test_claims_and_sweeps_read_their_partial_index_and_no_table(
 async def test_the_time_is_an_index_condition_and_not_asked_of_every_row(
     busy: asyncpg.Connection,
 ) -> None:
-    for name in ("due_runs", "due_operations", "claim_cards", "attempts_to_conclude"):
+    for name in ("due_runs", "due_operations", "something_is_due", "attempts_to_conclude"):
         binds, wanted = PLANS[name]
         nodes = _nodes(await _plan(busy, name, binds))
         [scan] = [node for node in nodes if node.get("Index Name") in wanted]
         assert "<=" in scan.get("Index Cond", ""), (name, scan)
+
+
+async def test_among_shown_cards_those_that_wait_for_their_turn_are_found_by_index(
+    busy: asyncpg.Connection,
+) -> None:
+    binds: dict[str, object] = {"tenant": "T1", "now": NOW, "tries": 2, "each": 50}
+    nodes = _nodes(await _plan(busy, "waiting_cards", binds))
+    assert "cards_that_nobody_can_see" in {node.get("Index Name") for node in nodes}
+    scanned = {n["Relation Name"] for n in nodes if n["Node Type"] == "Seq Scan"}
+    assert not scanned & {"cards", "operations", "approvals", "runs"}
 
 
 async def test_what_belongs_to_one_operation_or_run_is_found_by_index(
@@ -169,6 +223,8 @@ async def test_what_belongs_to_one_operation_or_run_is_found_by_index(
         "runs_that_wait_for": dict(keys),
         "operations_of_runs": {"tenants": ["T1"], "runs": [one[0]]},
         "proposals_of_run": {"tenant": "T1", "run": one[0]},
+        "proposals_of_operation": {"tenant": "T1", "operation": one[0]},
+        "predecessor_of": {"tenant": "T1", "id": one[0]},
         "lock_cards": {"tenants": ["T1"], "subjects": [one[0]]},
         "effects_by_id": {"tenants": ["T1"], "ids": [one[0]]},
         "delivery_notes": {"tenant": "T1", "operation": one[0], "most": 50},

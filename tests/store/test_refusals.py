@@ -6,13 +6,15 @@ import pytest
 from sqlalchemy import text
 
 from executor.domain.errors import DuplicateKey, ExecutorError, ForbiddenByDatabase
+from executor.domain.ids import operator_principal
 from executor.domain.transition import BORN
+from executor.engine.granting import Given, Wish, give
 from executor.store import inbox
 from executor.store.connection import Connection
 from executor.store.database import Database
 from tests.store.test_edges import EDGES, STATUSES
 from tests.support.fake_model import FakeModel, says
-from tests.support.office import TENANT, Office
+from tests.support.office import OTTO, TENANT, Office
 from tests.support.working import Working
 
 NEXT = """
@@ -65,6 +67,30 @@ def _journal(**changes: str) -> list[str]:
     return [select]
 
 
+def _request(columns: str, values: str) -> list[str]:
+    into = (
+        "INSERT INTO agent_requests (tenant_id, id, agent, channel, ts, thread_ts, answer,",
+        "asked_at,",
+        columns,
+        ") SELECT id, gen_random_uuid(), 'a', 'C1', '1.1', '1.1', '{}', now(),",
+        values,
+        "FROM tenants",
+    )
+    return [" ".join(into)]
+
+
+def _question(columns: str, values: str) -> list[str]:
+    into = (
+        "INSERT INTO questions (tenant_id, id, run_id, operation_id, asked_by, question,",
+        "request_hash, asked_at,",
+        columns,
+        ") SELECT tenant_id, id, run_id, id, 'p', 'Why?', 'x', now(),",
+        values,
+        "FROM operations",
+    )
+    return [" ".join(into)]
+
+
 CHECKS: dict[str, list[str]] = {
     "clock_offset_has_one_row": [
         "SET LOCAL signoff.clock_may_move = 'on'",
@@ -74,6 +100,10 @@ CHECKS: dict[str, list[str]] = {
     "facts_carry_the_time_of_their_observation": _set(
         "identity_observations", "observed_at = NULL"
     ),
+    "members_carry_the_time_of_their_observation": [
+        "INSERT INTO group_observations (tenant_id, group_id, members) "
+        "SELECT id, 'S0REVIEWERS', '{}' FROM tenants"
+    ],
     "a_journal_row_is_a_move_or_a_note": _journal(target="NULL"),
     "the_first_move_is_a_birth": _journal(seq="2"),
     "numbers_begin_at_one": _journal(seq="0", source="'queued'"),
@@ -96,7 +126,9 @@ CHECKS: dict[str, list[str]] = {
     "only_a_running_run_is_leased": _set("runs", "status = 'waiting'"),
     "a_lease_has_an_owner_and_an_end": _set("runs", "lease_until = NULL"),
     "takeovers_are_counted_from_zero": _set("runs", "takeovers = -1"),
-    "a_step_is_a_reply_or_a_result": _set("steps", "kind = 'thought', answers_step = NULL"),
+    "a_step_is_a_reply_a_result_or_a_question": _set(
+        "steps", "kind = 'thought', answers_step = NULL"
+    ),
     "a_result_names_its_call": _set("steps", "answers_step = NULL, kind = 'tool'"),
     "the_digest_is_of_the_intent": _set("operations", "intent = intent || ' '"),
     "an_operation_has_a_known_status": _set(
@@ -123,7 +155,10 @@ CHECKS: dict[str, list[str]] = {
     "only_an_attempt_that_can_be_looked_up_has_a_lag": _set("attempts", "lookup_lag_seconds = 60"),
     "only_an_unknown_attempt_is_recovered": _set("attempts", "recover_at = now()"),
     "an_approval_has_a_known_status": _set("approvals", "status = 'fine'"),
-    "at_least_one_vote_is_needed": _set("approvals", "quorum = 0"),
+    "at_least_one_vote_is_needed": _set("approvals", "terms = jsonb_set(terms, '{quorum}', '0')"),
+    "it_says_whose_votes_it_needs": _set(
+        "approvals", "terms = jsonb_set(terms, '{requirements}', 'null')"
+    ),
     "the_time_to_decide_begins_when_it_is_shown": _set("approvals", "presented_at = NULL"),
     "a_granted_approval_has_a_time_to_use": _set("approvals", "use_by = NULL"),
     "an_approval_has_ended_when_its_status_says_so": _set("approvals", "ended_at = NULL"),
@@ -133,25 +168,50 @@ CHECKS: dict[str, list[str]] = {
     "a_reservation_has_a_known_status": _set("reservations", "status = 'lost'"),
     "a_reservation_is_settled_to_an_actual_cost": _set("reservations", "actual_microusd = NULL"),
     "costs_are_not_negative": _set("reservations", "amount_microusd = -1"),
-    "a_card_shows_an_operation_or_a_run": _set("cards", "subject_kind = 'poem'"),
+    "a_card_shows_something_that_can_be_told": _set("cards", "subject_kind = 'poem'"),
     "a_card_never_shows_what_nobody_wanted": _set("cards", "shown_revision = 99"),
-    "a_shown_card_has_a_place": _set("cards", "ts = NULL"),
+    "a_shown_card_has_a_place": _set("cards", "ts = NULL, unseen_since = now(), look_at = NULL"),
+    "a_card_is_unseen_as_long_as_it_has_no_place": _set("cards", "unseen_since = now()"),
+    "only_what_is_unseen_is_told": _set("cards", "told_at = now()"),
+    "only_a_shown_card_is_looked_at": _set(
+        "cards",
+        "look_at = now(), ts = NULL, channel = NULL, shown_revision = 0, unseen_since = now()",
+    ),
+    "a_pace_is_of_a_known_family": _set("paces", "family = 'shout'"),
+    "a_trouble_has_a_beginning": [
+        "INSERT INTO delivery_troubles (tenant_id, place, problem, lasting, since, noted_at) "
+        "VALUES ('T', '', 'x', true, now(), now() - interval '1 s')"
+    ],
     "a_posting_is_in_flight_or_over": _set("card_postings", "outcome = 'seen', ts = NULL"),
     "a_posted_card_has_a_ts": _set("card_postings", "ts = NULL"),
+    "only_what_is_absent_may_turn_up": _set("card_postings", "look_at = now()"),
     "a_handled_event_is_not_due": _set("inbox", "handled_at = now(), due_at = now()"),
     "a_ticket_is_open_or_closed": _set("desk_tickets", "status = 'ajar'"),
     "versions_begin_at_one": _set("desk_tickets", "version = 0"),
     "a_change_has_a_known_kind": _set("desk_events", "kind = 'rumour'"),
     "late_evidence_has_a_known_kind": _set("late_evidence", "kind = 'lost'"),
     "late_evidence_is_due_until_it_is_matched": _set("late_evidence", "due_at = NULL"),
+    "a_grant_has_a_known_status": _set("grants", "status = 'lent'"),
+    "a_grant_begins_before_it_ends": _set("grants", "ends_at = starts_at"),
+    "nobody_acts_on_their_own_behalf": _set("grants", "on_behalf_of = principal"),
+    "a_revoked_grant_says_by_whom": _set("grants", "revoked_by = 'operator:ada'"),
+    "a_closed_question_has_an_answer_or_says_why_not": _question("closed_at", "now()"),
+    "only_what_was_taken_up_is_answered": _question("closed_at, answer", "now(), 'So.'"),
+    "a_request_comes_to_something_known": _request("outcome", "'lost'"),
+    "what_was_accepted_has_a_run": _request(
+        "outcome, kind, content_digest", "'accepted', 'run', ''"
+    ),
+    "what_could_be_read_has_content": _request("outcome, kind", "'refused', 'run'"),
     "episodes_begin_at_one": _set("ticket_episodes", "episode = 0"),
 }
 
 
 async def _reserve(office: Office) -> None:
-    """Spend money, so that there is a reservation to break."""
+    """Spend money and give a role, so that there is a reservation and a grant to break."""
     working = await Working.start(office, FakeModel([says("Done.")]))
     await working.drive()
+    given = await give(office.engine, TENANT, operator_principal("ada"), Wish(OTTO, "approver"))
+    assert isinstance(given, Given)
 
 
 async def test_every_check_refuses_what_it_names(office: Office) -> None:
@@ -263,6 +323,12 @@ async def test_a_second_live_operation_of_one_intent_key_is_refused(office: Offi
     assert await _refused_by(office, renamed) == "one_live_operation_an_intent_key"
 
 
+async def test_a_second_successor_of_one_operation_is_refused(office: Office) -> None:
+    await office.claimed("4102")
+    both = "UPDATE operations SET replaces = (SELECT id FROM operations ORDER BY number LIMIT 1)"
+    assert await _refused_by(office, both) == "one_successor_an_operation"
+
+
 async def test_a_second_open_attempt_of_one_effect_is_refused(office: Office) -> None:
     second = (
         "INSERT INTO attempts (tenant_id, id, seq, status, operation_id, effect_id, number, epoch, "
@@ -279,8 +345,8 @@ async def test_a_second_live_approval_of_one_operation_is_refused(office: Office
     await office.claimed("4102")
     second = (
         "INSERT INTO approvals (tenant_id, id, seq, status, operation_id, digest, content_revision,"
-        " quorum, decide_within_seconds, use_within_seconds, opened_at) SELECT tenant_id, "
-        "gen_random_uuid(), 1, 'open', operation_id, digest, 1, 1, 1, 1, opened_at FROM approvals "
+        " terms, opened_at) SELECT tenant_id, "
+        "gen_random_uuid(), 1, 'open', operation_id, digest, 1, terms, opened_at FROM approvals "
         "WHERE status = 'granted'"
     )
     assert await _refused_by(office, second) == "one_live_approval_an_operation"
@@ -290,8 +356,8 @@ async def test_a_first_approval_beside_the_first_is_refused(office: Office) -> N
     await office.opened("4102")
     second = (
         "INSERT INTO approvals (tenant_id, id, seq, status, operation_id, digest, content_revision,"
-        " quorum, decide_within_seconds, use_within_seconds, opened_at) SELECT tenant_id, "
-        "gen_random_uuid(), 1, 'open', operation_id, digest, 1, 1, 1, 1, opened_at FROM approvals "
+        " terms, opened_at) SELECT tenant_id, "
+        "gen_random_uuid(), 1, 'open', operation_id, digest, 1, terms, opened_at FROM approvals "
         "WHERE status = 'consumed'"
     )
     assert await _refused_by(office, second) == "one_first_approval_an_operation"
@@ -301,9 +367,9 @@ async def test_an_approval_of_a_repeat_of_something_else_is_refused(office: Offi
     await office.opened("4102")
     crossed = (
         "INSERT INTO approvals (tenant_id, id, seq, status, operation_id, repeats_attempt, digest, "
-        "content_revision, quorum, decide_within_seconds, use_within_seconds, opened_at) "
-        "SELECT a.tenant_id, gen_random_uuid(), 1, 'open', a.operation_id, t.id, a.digest, 1, 1, 1,"
-        " 1, a.opened_at FROM approvals a JOIN attempts t ON t.operation_id <> a.operation_id"
+        "content_revision, terms, opened_at) "
+        "SELECT a.tenant_id, gen_random_uuid(), 1, 'open', a.operation_id, t.id, a.digest, 1, "
+        "a.terms, a.opened_at FROM approvals a JOIN attempts t ON t.operation_id <> a.operation_id"
     )
     wanted = "an_approval_of_a_repeat_names_an_attempt_of_its_operation"
     assert await _refused_by(office, crossed) == wanted

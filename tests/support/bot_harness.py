@@ -31,10 +31,13 @@ from bot.cards import CardPainter, card_environment
 from bot.ingress.webhooks import Webhook
 from bot.sandbox.interaction import Person
 from bot.sandbox.mailbox import Mailbox
-from bot.sandbox.model import Message
+from bot.sandbox.model import Json, Message
+from bot.sandbox.scripted_person import rendered
 from bot.sandbox.slack_server import SlackServer
 from bot.sandbox.tickets import sandbox_tickets
 from bot.sandbox.workspace import Workspace
+from bot.slack_pace import delivery_of
+from bot.step_up import StepUp
 from executor.adapters.host_clock import SystemClock, mint_id
 from executor.adapters.mail.smtp import SmtpMail
 from executor.adapters.mail.smtp_url import parse_smtp_url
@@ -43,6 +46,7 @@ from executor.domain.operation import OperationStatus
 from executor.domain.policy import Policy
 from executor.domain.run import RunStatus
 from executor.engine import desk
+from executor.engine.card_turns import Paces
 from executor.engine.closure_email import ClosureEmails
 from executor.engine.compensating import compensate_until_cancelled
 from executor.engine.driver import Crew
@@ -58,6 +62,7 @@ from executor.store.wakeups import Kind, Listener, listening
 from tests.support.card_reading import action_ids
 from tests.support.clock import move_clock
 from tests.support.fake_model import FakeModel, calls, says
+from tests.support.unpaced import UNPACED
 
 APPROVALS = "C0APPROVALS"
 SUPPORT = "C0SUPPORT"
@@ -66,6 +71,11 @@ OUTSIDER, GUEST = "U0OUTSIDER", "U0GUEST"
 PATIENCE_SECONDS = 15.0
 
 T = TypeVar("T")
+
+
+def about_an_operation(args: Json) -> bool:
+    """Tell calls about operations' cards from those about what runs say of themselves."""
+    return str(args.get("text", "")).startswith("op_")
 
 
 def policy_document(**sections: dict[str, Any]) -> dict[str, Any]:
@@ -87,9 +97,16 @@ def make_policy(**sections: dict[str, Any]) -> Policy:
 
 
 def proposing(
-    ticket_id: str = "4101", *, subject: str = "Ticket closed", message: str = "All is well."
+    ticket_id: str = "4101",
+    *,
+    subject: str = "Ticket closed",
+    message: str = "All is well.",
+    held: bool = False,
 ) -> FakeModel:
-    """A model that reads one ticket, proposes to close it with these words, and ends."""
+    """A model that reads one ticket, proposes to close it with these words, and ends.
+
+    A ``held`` one says nothing before it is released.
+    """
     return FakeModel(
         [
             says("", calls("read_ticket", {"ticket_id": ticket_id})),
@@ -106,7 +123,8 @@ def proposing(
                 ),
             ),
             says("That is all."),
-        ]
+        ],
+        held=held,
     )
 
 
@@ -182,7 +200,9 @@ class Harness:
     bot: bool = True
     call_seconds: float = 2.0
     look_for: timedelta = timedelta(seconds=1.5)
+    paces: Paces = UNPACED
     webhooks: Sequence[Webhook] = ()
+    step_up: StepUp | None = None
     mailbox: Mailbox = field(default_factory=Mailbox)
     bots: list[RunningBot] = field(default_factory=list)
     workers: list[RunningWorker] = field(default_factory=list)
@@ -255,11 +275,13 @@ class Harness:
                 engine,
                 client,
                 self.painter,
-                self.policy.slack.channel,
+                delivery_of(self.policy, self.paces),
                 call_seconds=self.call_seconds,
                 look_for=self.look_for,
             ),
             webhooks=self.webhooks,
+            providers=Providers(self._mail()),
+            step_up=self.step_up,
         )
         loops = asyncio.create_task(bot.run(), name="bot")
         stack.push_async_callback(_ended, loops)
@@ -285,10 +307,7 @@ class Harness:
         """Start an executor with a database connection of its own."""
         stack = AsyncExitStack()
         engine, listener = await self._process(stack, database_url, None, failpoints)
-        mail = self.mail or SmtpMail(
-            parse_smtp_url(f"{self.mailbox.url}?tls=none"), longest_request_seconds=10.0
-        )
-        providers = Providers(mail)
+        providers = Providers(self._mail())
         worker = Worker(
             engine,
             Crew(self.model, providers, ClosureEmails()),
@@ -308,6 +327,11 @@ class Harness:
         self.workers.append(running)
         self._stack.push_async_callback(running.stop)
         return running
+
+    def _mail(self) -> MailPort:
+        return self.mail or SmtpMail(
+            parse_smtp_url(f"{self.mailbox.url}?tls=none"), longest_request_seconds=10.0
+        )
 
     async def _process(
         self,
@@ -352,10 +376,31 @@ class Harness:
         assert len(started) == 1, f"no run was started: {delivery.said}"
         return started.pop()
 
+    async def start_told_run(self, bot: Callable[[], Awaitable[RunningBot]]) -> RunningBot:
+        """Start a run, and once it tells of itself let ``bot`` take the place of the first bot.
+
+        The model is held until then: all that the other bot has to post is of operations.
+        """
+        assert isinstance(self.model, FakeModel)
+        await self.start_run("close 4101")
+        await self.word("Thinks about what to do next")
+        await self.until(self._nothing_is_due, bool)
+        await self.bots[0].stop()
+        other = await bot()
+        self.model.release(9)
+        return other
+
     # What can be seen
 
     def cards(self, channel: str = APPROVALS) -> list[Message]:
-        """The messages of the bot that stand in a channel, oldest first."""
+        """The bot's messages in a channel, oldest first, but for what runs say of themselves."""
+        return [m for m in self._said(channel) if not m.text.startswith("run_")]
+
+    def words(self, channel: str = APPROVALS) -> list[Message]:
+        """What runs say of themselves in a channel, oldest first: one message each."""
+        return [m for m in self._said(channel) if m.text.startswith("run_")]
+
+    def _said(self, channel: str) -> list[Message]:
         bot = self.workspace.app.bot_id
         return [m for m in self.workspace.visible(channel) if m.bot_id == bot]
 
@@ -371,6 +416,17 @@ class Harness:
 
         def found() -> list[Message]:
             return [m for m in self.cards(channel) if fits(m)]
+
+        await self.workspace.wait_for(lambda _: found(), timeout)
+        return found()[-1]
+
+    async def word(
+        self, words: str, *, channel: str = APPROVALS, timeout: float = PATIENCE_SECONDS
+    ) -> Message:
+        """Wait until a run says of itself what contains ``words``, and return its message."""
+
+        def found() -> list[Message]:
+            return [m for m in self.words(channel) if words in rendered(m)]
 
         await self.workspace.wait_for(lambda _: found(), timeout)
         return found()[-1]

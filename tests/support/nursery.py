@@ -120,6 +120,7 @@ def main() -> None:
     """Import our programs, then fork whenever asked until nobody can ask any more."""
     asked = socket.socket(fileno=int(sys.argv[1]))
     programs = {name: importlib.import_module(f"{name}.__main__") for name in MODULES}
+    _read_what_all_of_them_read()
     # A fork shares what nobody writes to, and collecting garbage would write to all of it.
     gc.freeze()
     woken, waking = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -146,6 +147,18 @@ def main() -> None:
             _say(report, pid)
     for pid in reports:
         os.kill(pid, signal.SIGKILL)
+
+
+def _read_what_all_of_them_read() -> None:
+    """Read the statements and the templates, which a process keeps from their first use on."""
+    # Imported here, because whoever only asks for forks needs none of it.
+    from bot.cards import CardPainter, card_environment
+    from executor.engine.closure_email import ClosureEmails
+    from executor.store.statements import all_statements
+
+    all_statements()
+    CardPainter(card_environment())
+    ClosureEmails()
 
 
 def _report_ends(reports: dict[int, int]) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -32,6 +33,7 @@ from executor.domain.policy import Policy
 from executor.domain.stamp import DeskVersion
 from executor.domain.transition import Refused
 from executor.engine.accept import Asked, accept
+from executor.engine.card_turns import Delivery, DueCard, Route, due_cards
 from executor.engine.claims import ClaimedOperation, ClaimedRun, claim_operations, claim_runs
 from executor.engine.click import Click, ClickResult
 from executor.engine.closure_email import ClosureEmails
@@ -43,17 +45,19 @@ from executor.engine.endings import Stopped, cancel
 from executor.engine.engine import Durations, Engine
 from executor.engine.failpoint import Failpoints, Inert
 from executor.engine.opening import Opened, OpenResult, Ready, open_attempts
-from executor.engine.presenting import Shown, begin_posting, due_cards, finish_drawing, present
+from executor.engine.presenting import Shown, begin_posting, finish_drawing, present
 from executor.engine.providers import Providers
 from executor.engine.report import Report, report
 from executor.engine.setup import activate_policy
 from executor.engine.start import Started, StartRequest, start
-from executor.store import clock, desk, tenants
+from executor.store import clock, desk
 from executor.store.cards import SubjectKind
 from executor.store.database import Database
+from executor.store.people import put_identity
 from tests.support.clock import move_clock
 from tests.support.fake_mail import FakeMail
 from tests.support.reading import Reading
+from tests.support.unpaced import UNPACED
 
 TEAM = "T0TEAM1"
 TENANT = TenantId(TEAM)
@@ -62,6 +66,8 @@ RENE = slack_principal(TEAM, "U0REVIEWER")
 SAM = slack_principal(TEAM, "U0SECOND")
 OTTO = slack_principal(TEAM, "U0OUTSIDER")
 CHANNEL = "C0APPROVALS"
+DELIVERY = Delivery(TENANT, Route(CHANNEL), UNPACED)
+MOST_TURNS = 1_000
 
 
 def policy(**changes: object) -> Policy:
@@ -143,7 +149,7 @@ class Office(Reading):
                     is_stranger=bool(facts.get("is_stranger", False)),
                     observed_at=moment,
                 )
-                await tenants.put_identity(conn, TENANT, who, identity)
+                await put_identity(conn, TENANT, who, identity)
 
     async def import_ticket(self, number: str, tenant: TenantId = TENANT) -> None:
         """Put one believable ticket on the desk."""
@@ -252,8 +258,21 @@ class Office(Reading):
             )
 
     async def show(self) -> None:
-        """Post every card that is due, as a bot would."""
-        for due in await due_cards(self.engine, 50):
+        """Post every card that is due, as a bot would, one after the other."""
+        for _ in range(MOST_TURNS):
+            turn = await self.due_cards()
+            if not turn:
+                return
+            await self._show(turn)
+        raise AssertionError("cards stay due")
+
+    async def due_cards(self) -> Sequence[DueCard]:
+        """Take the cards whose turn it is, as a bot would; what runs say of themselves stays."""
+        taken = (await due_cards(self.engine, DELIVERY, 50)).cards
+        return [due for due in taken if due.card.kind is not SubjectKind.RUN]
+
+    async def _show(self, turn: Sequence[DueCard]) -> None:
+        for due in turn:
             shown = Shown(hashlib.sha256(b"view").digest(), [], 1)
             if due.card.kind is SubjectKind.OPERATION and due.card.ts is None:
                 record = due.record

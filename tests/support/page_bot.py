@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
+from bot.sandbox.view_methods import show_home
 from bot.sandbox.workspace import Workspace
 
 Json = dict[str, Any]
@@ -144,6 +145,9 @@ class PageBot:
         return posted.ts
 
     def _event(self, event: Json) -> web.Response:
+        if event["type"] == "app_home_opened":
+            self._show_home(event["user"], "Nothing was reviewed.")
+            return web.Response()
         answer = section(said("On it: "), said("ticket 4102", bold=True), said(" is being worked."))
         blocks = [{"type": "rich_text", "elements": [answer]}]
         self._post(event["channel"], blocks, thread_ts=event["ts"])
@@ -156,8 +160,19 @@ class PageBot:
             return web.Response()
         return web.json_response({"text": f"I know *run* and *help*, not `{' '.join(words)}`."})
 
+    def _show_home(self, who: str, text: str) -> None:
+        said_to = [said("Of "), user(who), said(f": {text}")]
+        blocks = [
+            {"type": "rich_text", "elements": [section(*said_to)]},
+            {"type": "actions", "elements": [button("review", "Review")]},
+        ]
+        show_home(self.workspace, who, {"type": "home", "blocks": blocks})
+
     def _click(self, payload: Json) -> web.Response:
         action, who = payload["actions"][0]["action_id"], payload["user"]["id"]
+        if action == "review":
+            self._show_home(who, "It was reviewed.")
+            return web.Response()
         if action == "why":
             return web.Response(status=500)
         if action == "reject":

@@ -24,10 +24,12 @@ from executor.domain.ids import (
     RunId,
     TenantId,
 )
-from executor.domain.operation import OperationStatus
+from executor.domain.operation import LIVE, UNOPENED, OperationStatus
 from executor.domain.payloads import JsonObject
+from executor.domain.policy import BASE
 from executor.domain.recovery import Why
 from executor.domain.run import RunStatus
+from executor.domain.terms import Requirement, Terms
 from executor.domain.ticket import ChangeKind, TicketChange, TicketStatus
 from executor.domain.transition import Reason
 from executor.engine.card_record import (
@@ -37,7 +39,9 @@ from executor.engine.card_record import (
     DoubtRecord,
     EffectRecord,
     OperationRecord,
+    PreviousRevision,
     RunRecord,
+    SuccessorRecord,
     TicketRecord,
     VoteRecord,
     WordRecord,
@@ -170,14 +174,19 @@ def vote_record(principal: PrincipalId, vote: Vote = Vote.APPROVE, note: str = "
     return VoteRecord(principal, vote, note, NOW + timedelta(minutes=10))
 
 
+def terms(quorum: int = 1, **changes: Any) -> Terms:
+    """What the policy asks of everything: so many approvers, a day to decide, an hour to use."""
+    asked = Terms((Requirement(BASE, quorum, ("role:approver",)),), 86_400, 3_600)
+    return replace(asked, **changes)
+
+
 def approval_record(**changes: Any) -> ApprovalRecord:
     """An open approval, shown, that needs one vote within a day."""
     approval = ApprovalRecord(
         id=ApprovalId(UUID("0197f000-0000-7000-8000-000000000003")),
         status=ApprovalStatus.OPEN,
-        quorum=1,
+        terms=terms(),
         votes=(),
-        decide_within_seconds=86_400,
         decide_by=NOW + timedelta(days=1),
         use_by=None,
     )
@@ -214,6 +223,22 @@ def operation_record(*, email: EmailContent | None = None, **changes: Any) -> Op
     return replace(record, **changes)
 
 
+def edited_record(**changes: Any) -> OperationRecord:
+    """P1 after U_APP had edited it: another recipient, another subject, one line of the text."""
+    record = operation_record(
+        email=email_content(
+            to=(mailbox("kim@cust.example", "Kim"),),
+            subject="Ticket 4101: the printer works",
+            text=TEXT.replace("works again,", "is repaired and works again,"),
+        ),
+        number=13,
+        content_revision=2,
+        editor=U_APP,
+        previous=PreviousRevision(12, OperationStatus.SUPERSEDED, email_content().as_json()),
+    )
+    return replace(record, **changes)
+
+
 def doubt_record(**changes: Any) -> DoubtRecord:
     """A doubt about the first attempt, which may be sent again."""
     doubt = DoubtRecord(AttemptId(UUID("0197f000-0000-7000-8000-000000000004")), None, 1, None)
@@ -244,8 +269,34 @@ def run_record(**changes: Any) -> RunRecord:
     return replace(record, **changes)
 
 
+def dated(record: OperationRecord) -> OperationRecord:
+    """Give an opened operation the time of its opening, and an ended one that of its end."""
+    opened = record.status not in _UNOPENED
+    return replace(
+        record,
+        opened_at=NOW + timedelta(minutes=11) if opened else None,
+        ended_at=None if record.status in LIVE else NOW + timedelta(minutes=12),
+    )
+
+
+_UNOPENED = UNOPENED | {
+    OperationStatus.REJECTED,
+    OperationStatus.EXPIRED,
+    OperationStatus.SUPERSEDED,
+    OperationStatus.WITHDRAWN,
+    OperationStatus.STALE,
+}
+
+
 def states() -> dict[str, OperationRecord | RunRecord]:
     """One record for each state that a card can show, by a name that says which."""
+    return {
+        name: dated(record) if isinstance(record, OperationRecord) else record
+        for name, record in _states().items()
+    }
+
+
+def _states() -> dict[str, OperationRecord | RunRecord]:
     approved = approval_record(
         status=ApprovalStatus.GRANTED,
         votes=(vote_record(U_APP),),
@@ -299,7 +350,7 @@ def states() -> dict[str, OperationRecord | RunRecord]:
         "awaiting": operation_record(),
         "awaiting_unshown": operation_record(approval=approval_record(decide_by=None)),
         "awaiting_second_vote": operation_record(
-            approval=approval_record(quorum=2, votes=(vote_record(U_APP),))
+            approval=approval_record(terms=terms(2), votes=(vote_record(U_APP),))
         ),
         "awaiting_but_ticket_moved": operation_record(
             ticket=ticket_record(
@@ -315,6 +366,30 @@ def states() -> dict[str, OperationRecord | RunRecord]:
                 to=(mailbox("pat@bücher.example", "Pat", "pat@xn--bcher-kva.example"),),
                 text="Pay at pаypal.example or \u202e001\u202c EUR.\n",
             )
+        ),
+        "awaiting_edited": edited_record(),
+        "awaiting_proposed_again": operation_record(
+            number=14,
+            content_revision=2,
+            previous=PreviousRevision(12, OperationStatus.STALE, email_content().as_json()),
+            asked_again_by=(U_APP2,),
+        ),
+        "awaiting_newer_proposal": edited_record(editor=None),
+        "superseded_by_an_edit": operation_record(
+            status=OperationStatus.SUPERSEDED,
+            reason=Reason.SUPERSEDED,
+            detail={"by": "0197f000-0000-7000-8000-000000000009"},
+            approval=approval_record(status=ApprovalStatus.VOID),
+            successor=SuccessorRecord(13, U_APP),
+            ended_at=NOW + timedelta(minutes=30),
+        ),
+        "stale_and_proposed_again": operation_record(
+            status=OperationStatus.STALE,
+            reason=Reason.VERSION_CHANGED,
+            approval=approval_record(status=ApprovalStatus.VOID),
+            ticket=ticket_record(current_version=9, changes_since=(ticket_change(8),)),
+            successor=SuccessorRecord(14, None),
+            ended_at=NOW + timedelta(minutes=30),
         ),
         "approved": operation_record(status=OperationStatus.APPROVED, approval=approved),
         "executing": operation_record(
@@ -365,7 +440,7 @@ def states() -> dict[str, OperationRecord | RunRecord]:
             approval=consumed,
             effects=effect_records(EffectStatus.APPLIED, EffectStatus.UNKNOWN, [lost]),
             words=(word_record(Said.SEND_AGAIN, note="Not in the log.", still_needed=1),),
-            doubt=doubt_record(quorum=2, repeat=approval_record(quorum=2, votes=half)),
+            doubt=doubt_record(quorum=2, repeat=approval_record(terms=terms(2), votes=half)),
         ),
         "unknown_until_sent_again_under_its_key": operation_record(
             status=OperationStatus.UNKNOWN,

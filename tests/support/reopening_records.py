@@ -25,11 +25,13 @@ from executor.engine.card_record import (
     RunRecord,
     UndoneRecord,
 )
+from tests.support.progress_records import progress_states
 from tests.support.records import (
     NOW,
     U_APP,
     approval_record,
     attempt_record,
+    dated,
     effect_records,
     operation_record,
     states,
@@ -185,4 +187,5 @@ def reopening_states() -> dict[str, OperationRecord]:
 
 def all_states() -> dict[str, OperationRecord | RunRecord]:
     """One record for each state that a card can show, by a name that says which."""
-    return {**states(), **reopening_states()}
+    reopening = {name: dated(record) for name, record in reopening_states().items()}
+    return {**states(), **reopening, **progress_states()}

@@ -32,8 +32,8 @@ from executor.engine.executing import execute, openings
 from executor.engine.leases import operation_keeper
 from executor.engine.reconciler import reconcile
 from executor.engine.recovering import recover_due
-from executor.store import cards, clock
-from executor.store.cards import Posting, PostingOutcome, SubjectKind
+from executor.store import card_turns, cards, clock
+from executor.store.cards import Posting, PostingOutcome
 from tests.support.failpoints import Crashed
 from tests.support.mortal import Death, Mortal
 from tests.support.office import CHANNEL, RENE, TENANT, Office
@@ -279,15 +279,12 @@ class Play(Generic[SceneT]):
             now = await clock.now(conn)
             await cards.keep_view(conn, TENANT, view, [], now)
             nonces = {operation: mint_id() for operation in operations}
-            for card in await cards.claim(conn, 10_000, 60.0):
-                if card.kind is not SubjectKind.OPERATION:
-                    continue
-                nonce = nonces.get(OperationId(card.subject_id))
-                if nonce is not None:
-                    posting = Posting(
-                        nonce, card.subject_id, CHANNEL, 1, view, PostingOutcome.SENDING, None, now
-                    )
-                    await cards.begin_posting(conn, TENANT, posting, now)
+            for card in await card_turns.claim(conn, TENANT, operations, 60.0):
+                nonce = nonces[OperationId(card.subject_id)]
+                posting = Posting(
+                    nonce, card.subject_id, CHANNEL, 1, view, PostingOutcome.SENDING, None, now
+                )
+                await cards.begin_posting(conn, TENANT, posting, now)
         consents = {
             operation: (id_, bytes(digest))
             for operation, id_, digest in await self.scene.office.rows(

@@ -1,5 +1,6 @@
-"""One stage of the demo for many plays: the database, the Slack and the mailbox stay, people and
-programs come for each play, and each play has a ticket of its own.
+"""One stage of the demo for many plays: the database, the Slack and the mailbox stay, people come
+for each play, and each play has a ticket of its own. The programs run on too, but are started anew
+for a play in which one of them crashes.
 
 So a play costs what it shows, not the setting up of a database. A play that failed takes the stage
 with it.
@@ -54,12 +55,15 @@ class Theatre:
         """Play one story to its end, until nothing is left to do, and return what is true then."""
         stage = self._stage or await self._open()
         try:
+            if crash is not None:
+                await stage.stop_programs()
             outside = replace(self._outside, fault=fault, at=at)
             ticket = await self._new_ticket(stage)
             async with asyncio.timeout(seconds):
                 truth = await Play(stage, story, crash, outside=outside, ticket=ticket).through()
                 await _until_nothing_is_left(stage)
-            await stage.stop_programs()
+            if crash is not None:
+                await stage.stop_programs()
             assert truth.ok, truth.checks
         except BaseException as error:
             error.add_note(stage.account())

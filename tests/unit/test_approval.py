@@ -27,6 +27,8 @@ from executor.domain.approval import (
     decide,
 )
 from executor.domain.ids import ApprovalId, OperationId, PrincipalId
+from executor.domain.policy import BASE
+from executor.domain.terms import Requirement, Terms
 from executor.domain.transition import NoChange, Reason, Refused
 
 NOW = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
@@ -41,9 +43,7 @@ def _approval(status: ApprovalStatus = S.OPEN, *, quorum: int = 1) -> Approval:
         status,
         DIGEST,
         1,
-        quorum,
-        timedelta(hours=1),
-        timedelta(minutes=10),
+        Terms((Requirement(BASE, quorum, ("role:approver",)),), 3_600, 600),
         presented_at=NOW,
         decide_by=NOW + timedelta(hours=1),
         use_by=None if status is S.OPEN else NOW + timedelta(minutes=10),
@@ -51,8 +51,14 @@ def _approval(status: ApprovalStatus = S.OPEN, *, quorum: int = 1) -> Approval:
 
 
 def _vote(who: str = "p", vote: Vote = Vote.APPROVE, **changes: object) -> VoteCast:
-    cast = VoteCast(PrincipalId(who), vote, DIGEST, 1, "")
+    cast = VoteCast(PrincipalId(who), vote, DIGEST, 1, "", still_needed=0)
     return replace(cast, **changes)  # type: ignore[arg-type]
+
+
+def _counted(approval: Approval, who: str, vote: Vote = Vote.APPROVE) -> VoteCast:
+    """A vote with what is lacking when it is counted, as the caller works it out."""
+    approving = {*approval.approving, PrincipalId(who)}
+    return _vote(who, vote, still_needed=approval.quorum - len(approving))
 
 
 EVENTS: dict[str, Event] = {
@@ -146,7 +152,7 @@ def test_folding_votes_grants_exactly_when_enough_people_agree_and_nobody_object
     approval, said = _approval(quorum=quorum), dict[str, Vote]()
     for who, vote in votes:
         before = approval
-        decision = decide(approval, _vote(who, vote), now=NOW)
+        decision = decide(approval, _counted(approval, who, vote), now=NOW)
         if isinstance(decision, Moved):
             approval = decision.approval
             said[who] = vote
@@ -168,7 +174,7 @@ def test_folding_votes_grants_exactly_when_enough_people_agree_and_nobody_object
 def test_the_order_of_approvals_does_not_matter(order: list[str], quorum: int) -> None:
     approval = _approval(quorum=quorum)
     for number, who in enumerate(order, start=1):
-        decision = decide(approval, _vote(who), now=NOW)
+        decision = decide(approval, _counted(approval, who), now=NOW)
         if number <= quorum:
             assert isinstance(decision, Moved)
             approval = decision.approval

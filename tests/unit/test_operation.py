@@ -23,6 +23,7 @@ from executor.domain.operation import (
     RevalidationFailed,
     RunEnded,
     Superseded,
+    TakenBack,
     TimeRanOut,
     Undone,
     decide,
@@ -38,6 +39,9 @@ EVENTS: dict[str, tuple[Event, set[OperationStatus], OperationStatus]] = {
     "time ran out": (TimeRanOut(Reason.EXPIRED), {*UNOPENED}, S.EXPIRED),
     "superseded": (Superseded("x"), {*UNOPENED}, S.SUPERSEDED),
     "run ended": (RunEnded(Reason.CANCELLED), {*UNOPENED}, S.WITHDRAWN),
+    "taken back": (
+        TakenBack("p", Reason.WITHDRAWN_BY_REQUESTER), {*UNOPENED}, S.WITHDRAWN,
+    ),
     "revalidation failed": (
         RevalidationFailed(Refused(Reason.VERSION_CHANGED)), {*UNOPENED}, S.STALE,
     ),

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from pydantic import ValidationError
 
+from executor.domain.authority import Authority
 from executor.domain.errors import InvalidContent
 from executor.domain.ids import PrincipalId
 from executor.domain.policy import Permission, policy_from
 from executor.domain.transition import Reason, Refused
 from tests.support.office import OTTO, RENE, RIKO, SAM, policy
 
+NOW = datetime(2026, 3, 2, 9, 30, tzinfo=UTC)
 NO = Reason.NOT_PERMITTED
 MAY: dict[tuple[PrincipalId, Permission], Reason | None] = {
     (RIKO, Permission.REQUEST): None,
@@ -22,16 +26,12 @@ MAY: dict[tuple[PrincipalId, Permission], Reason | None] = {
     (OTTO, Permission.APPROVE): NO,
     (PrincipalId("slack:T0OTHER:U0REVIEWER"), Permission.APPROVE): Reason.OTHER_WORKSPACE,
     (PrincipalId("U0REVIEWER"), Permission.APPROVE): NO,
-    # Unless it says otherwise it asks people whether a ticket is opened again.
-    (PrincipalId("policy:1"), Permission.REQUEST): None,
-    (PrincipalId("policy:1"), Permission.APPROVE): Reason.POLICY_CHANGED,
-    (PrincipalId("policy:1"), Permission.CANCEL): Reason.POLICY_CHANGED,
 }
 
 
 @pytest.mark.parametrize(("who", "permission"), MAY)
 def test_permissions_are_exactly_those_named(who: PrincipalId, permission: Permission) -> None:
-    refused = policy().objection(who, permission)
+    refused = Authority(policy(), NOW).objection(who, permission)
     assert (refused.reason if isinstance(refused, Refused) else None) is MAY[who, permission]
 
 
@@ -43,13 +43,13 @@ def test_the_policy_itself_asks_and_consents_only_as_it_says(
     when: str, asks: bool, consents: bool
 ) -> None:
     rules = policy(tickets={"when_mail_is_not_sent": when})
-    itself = PrincipalId(f"policy:{rules.version}")
-    assert (rules.objection(itself, Permission.REQUEST) is None) is asks
-    assert (rules.objection(itself, Permission.APPROVE) is None) is consents
+    assert rules.consents_to_reopening(Permission.REQUEST) is asks
+    assert rules.consents_to_reopening(Permission.APPROVE) is consents
 
 
 def test_everyone_is_everyone_of_this_team_for_asking_only() -> None:
-    open_policy = policy(people={"requesters": "everyone", "approvers": ["U0REVIEWER"]})
+    rules = policy(people={"requesters": "everyone", "approvers": ["U0REVIEWER"]})
+    open_policy = Authority(rules, NOW)
     assert open_policy.objection(OTTO, Permission.REQUEST) is None
     assert open_policy.objection(OTTO, Permission.APPROVE) is not None
     stranger = PrincipalId("slack:T0OTHER:U0OUTSIDER")

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from uuid import UUID
+
 import pytest
 
 from executor.domain.payloads import JsonObject
 from executor.domain.policy import RunSection
 from executor.domain.replay import (
+    AGAIN,
     AnswerCalls,
     AskModel,
+    CloseQuestions,
     Finish,
     GiveUp,
+    NextAction,
     RecordedCall,
+    RecordedQuestion,
     RecordedTurn,
+    TakeUp,
+    Wait,
     next_action,
 )
 from executor.domain.transition import Reason
@@ -72,15 +81,99 @@ def test_bad_results_in_a_row_are_limited(turns: list[RecordedTurn], expected: o
     assert next_action(turns, LIMITS) == expected
 
 
-def test_the_same_words_rejected_twice_end_the_run_and_other_words_do_not() -> None:
-    patient = RunSection(max_rejections_in_a_row=100)
-    same = _turns([REJECTED], [REJECTED], words=["a", "a"])
-    other = _turns([REJECTED], [REJECTED], words=["a", "b"])
-    assert next_action(same, patient) == GiveUp(Reason.REPEATED_PROPOSAL)
-    assert next_action(other, patient) == AskModel()
+def _again(operation: str) -> JsonObject:
+    return {"operation": operation, "status": "rejected", AGAIN: True}
+
+
+@pytest.mark.parametrize(
+    ("turns", "expected"),
+    [
+        (_turns([REJECTED], [_again("op_1")]), AskModel()),
+        (_turns([REJECTED], [_again("op_1")], [_again("op_1")]), GiveUp(Reason.REPEATED_PROPOSAL)),
+        (_turns([REJECTED], [READ], [_again("op_1")], [_again("op_2")]), AskModel()),
+        # Of another run's rejection, the first answer counts as much as the rejection itself.
+        (_turns([_again("op_9")] * 3), GiveUp(Reason.REPEATED_PROPOSAL)),
+    ],
+)
+def test_identical_proposals_are_limited(turns: list[RecordedTurn], expected: object) -> None:
+    limits = RunSection(max_identical_proposals=3, max_rejections_in_a_row=100)
+    assert next_action(turns, limits) == expected
+
+
+def test_what_people_were_not_asked_about_is_no_rejection_in_a_row() -> None:
+    limits = RunSection(max_identical_proposals=10, max_rejections_in_a_row=2)
+    assert next_action(_turns([REJECTED], [_again("op_1")], [_again("op_1")]), limits) == AskModel()
+    both = _turns([REJECTED], [_again("op_1")], [{**REJECTED, "operation": "op_2"}])
+    assert next_action(both, limits) == GiveUp(Reason.REJECTION_LIMIT)
 
 
 def test_the_number_of_steps_counts_replies_and_results() -> None:
     limits = RunSection(max_steps=4)
     assert next_action(_turns([READ], [READ]), limits) == GiveUp(Reason.STEP_LIMIT)
     assert next_action(_turns([READ]), limits) == AskModel()
+
+
+NEW = RecordedQuestion(UUID(int=1), 1, "U0REVIEWER", "Why?")
+TAKEN = replace(NEW, step=2)
+PROPOSAL = RecordedCall(1, 0, "c", "propose_closing", {}, None, is_pending=True)
+WAITING = RecordedTurn(1, "", (PROPOSAL,))
+ANSWER = RecordedTurn(3, "Because.", ())
+READING = RecordedTurn(3, "", (RecordedCall(3, 0, "c", "read_ticket", {}, READ, 4),))
+BETTER = RecordedTurn(3, "You are right.", (replace(PROPOSAL, step=3),))
+
+
+@pytest.mark.parametrize(
+    ("turns", "questions", "expected"),
+    [
+        ([WAITING], [], Wait()),
+        ([WAITING], [NEW], TakeUp((NEW,))),
+        ([WAITING], [TAKEN], AskModel((TAKEN,))),
+        ([WAITING, READING], [TAKEN], AskModel((TAKEN,))),
+        ([WAITING, ANSWER], [TAKEN], CloseQuestions((TAKEN,), "Because.")),
+        ([WAITING, BETTER], [TAKEN], CloseQuestions((TAKEN,), "You are right.")),
+        ([WAITING, ANSWER], [replace(TAKEN, is_open=False)], Wait()),
+        # Asked while the answer was made: that answer is not its answer.
+        ([WAITING, ANSWER], [NEW], TakeUp((NEW,))),
+        ([WAITING, ANSWER], [replace(NEW, step=4)], AskModel((replace(NEW, step=4),))),
+        (
+            [WAITING, replace(ANSWER, text=" ")],
+            [TAKEN],
+            CloseQuestions((TAKEN,), None, Reason.MODEL_SILENT),
+        ),
+        (
+            [WAITING, replace(BETTER, text="")],
+            [TAKEN],
+            CloseQuestions((TAKEN,), None, Reason.QUESTION_OVERTAKEN),
+        ),
+        (
+            [WAITING],
+            [replace(NEW, waits=False)],
+            CloseQuestions((replace(NEW, waits=False),), None, Reason.QUESTION_OVERTAKEN),
+        ),
+    ],
+)
+def test_a_question_is_answered_before_the_run_waits_on(
+    turns: list[RecordedTurn], questions: list[RecordedQuestion], expected: NextAction
+) -> None:
+    assert next_action(turns, LIMITS, questions) == expected
+
+
+def test_what_is_called_is_answered_before_any_question() -> None:
+    unread = replace(READING.calls[0], result=None, answered_at=None)
+    turns = [WAITING, replace(READING, calls=(unread,))]
+    assert next_action(turns, LIMITS, [TAKEN]) == AnswerCalls((unread,))
+
+
+def test_a_limit_ends_a_question_and_not_the_run_that_waits() -> None:
+    closed = CloseQuestions((TAKEN,), None, Reason.STEP_LIMIT)
+    assert next_action([WAITING], RunSection(max_steps=2), [TAKEN]) == closed
+    assert next_action([WAITING], RunSection(max_steps=2), []) == Wait()
+
+
+def test_an_answer_is_the_last_word_only_where_nothing_came_after_it() -> None:
+    ended = replace(PROPOSAL, result=SUCCEEDED, is_pending=False, answered_at=4)
+    closed = replace(TAKEN, is_open=False)
+    turns = [replace(WAITING, calls=(ended,)), ANSWER]
+    assert next_action(turns, LIMITS, [closed]) == AskModel(), "it has not heard how it ended"
+    last = RecordedTurn(5, "It is done.", ())
+    assert next_action([*turns, last], LIMITS, [closed]) == Finish("It is done.")

@@ -25,6 +25,7 @@ EVENTS: dict[str, Event] = {
     "claimed": Claimed(),
     "must wait": MustWait(),
     "completed": Completed(),
+    "stopped along with a rejection": Stopped(Reason.REJECTED_AND_STOPPED, in_doubt=False),
     "cancelled": Stopped(Reason.CANCELLED, in_doubt=False),
     "cancelled in doubt": Stopped(Reason.CANCELLED, in_doubt=True),
     "over its limit": Stopped(Reason.STEP_LIMIT, in_doubt=False),
@@ -40,6 +41,10 @@ MOVES: dict[tuple[RunStatus, str], RunStatus] = {
     (S.CANCELLING, "doubt of a cancelled one settled"): S.CANCELLED,
     (S.CANCELLING, "doubt of a failed one settled"): S.FAILED,
     **{(s, "cancelled"): S.CANCELLED for s in (S.QUEUED, S.RUNNING, S.WAITING, S.PAUSED)},
+    **{
+        (s, "stopped along with a rejection"): S.CANCELLED
+        for s in (S.QUEUED, S.RUNNING, S.WAITING, S.PAUSED)
+    },
     **{(s, "cancelled in doubt"): S.CANCELLING for s in (S.QUEUED, S.RUNNING, S.WAITING, S.PAUSED)},
     **{(s, "over its limit"): S.FAILED for s in (S.QUEUED, S.RUNNING, S.WAITING, S.PAUSED)},
 }

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from executor.adapters.models.scripted_answer import answer_to, open_questions
 from executor.adapters.models.scripted_letter import addresses_in, propose
 from executor.adapters.models.scripted_reading import (
     KEEP_OPEN,
@@ -26,7 +27,7 @@ from executor.adapters.models.scripted_reading import (
     ticket_ids,
 )
 from executor.domain.payloads import JsonObject, JsonValue, canonical, storable
-from executor.engine.ports import ModelPort, ModelReply, ModelRequest, ToolCall
+from executor.engine.ports import ModelPort, ModelReply, ModelRequest, Question, ToolCall
 
 INPUT_MICROUSD_PER_TOKEN = 3
 OUTPUT_MICROUSD_PER_TOKEN = 15
@@ -94,6 +95,8 @@ class ScriptedModel(ModelPort):
 
 
 def _reply(request: ModelRequest) -> tuple[str, tuple[ToolCall, ...]]:
+    if questions := open_questions(request.turns):
+        return answer_to(questions, request.turns, gather(request.turns)), ()
     plan = _plan(request)
     asked: list[tuple[str, JsonObject]] = []
     if plan.search is not None:
@@ -291,6 +294,10 @@ def _input_tokens(request: ModelRequest) -> int:
             "text": turn.reply.text,
             "calls": _calls(turn.reply.tool_calls),
             "results": [answer.result for answer in turn.results],
+            "afterwards": [
+                item.marked() if isinstance(item, Question) else item.result
+                for item in turn.afterwards
+            ],
         }
         for turn in request.turns
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from executor.domain.payloads import JsonObject, JsonValue
 from executor.domain.ticket import ChangeKind
-from executor.engine.ports import Turn
+from executor.engine.ports import ToolResult, Turn
 
 MOST_TICKETS = 10
 
@@ -122,7 +122,8 @@ def gather(turns: Sequence[Turn]) -> Known:
     """Derive what is known from the turns so far."""
     known = Known()
     for turn in turns:
-        for answer in turn.results:
+        news = (item for item in turn.afterwards if isinstance(item, ToolResult))
+        for answer in (*turn.results, *news):
             _take_in(known, answer.call.name, answer.call.arguments, answer.result)
     return known
 
@@ -138,7 +139,7 @@ def _take_in(known: Known, tool: str, arguments: JsonObject, result: JsonObject)
         ticket.read_is_old = False
         ticket.read_error = text_of(result, "error") or None
         ticket.read = None if ticket.read_error else _read(result)
-    elif tool == "propose_closing":
+    elif tool == "propose_closing" and "awaiting" not in codes(result):
         ticket.proposals.append(ProposalMade(arguments, result))
         ticket.read_is_old = bool({"version_changed", "version_not_read"} & codes(result))
 

@@ -44,8 +44,10 @@ CREATE TABLE runs (
 );
 CREATE INDEX runs_that_are_due ON runs (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX runs_not_ended_by_deadline ON runs (deadline_at) WHERE ended_at IS NULL;
+CREATE INDEX runs_not_ended_by_requester ON runs (tenant_id, requester) WHERE ended_at IS NULL;
 
--- A step is one recorded turn: a model reply, or the result of one of its tool calls.
+-- A step is one recorded turn: a model reply, the result of one of its tool calls, or a question of a
+-- person to the model.
 CREATE TABLE steps (
     tenant_id       text NOT NULL,
     run_id          uuid NOT NULL,
@@ -57,7 +59,7 @@ CREATE TABLE steps (
     recorded_at     timestamptz NOT NULL,
     PRIMARY KEY (tenant_id, run_id, number),
     FOREIGN KEY (tenant_id, run_id) REFERENCES runs (tenant_id, id),
-    CONSTRAINT a_step_is_a_reply_or_a_result CHECK (kind IN ('model', 'tool')),
+    CONSTRAINT a_step_is_a_reply_a_result_or_a_question CHECK (kind IN ('model', 'tool', 'question')),
     CONSTRAINT a_result_names_its_call CHECK (
         (kind = 'tool') = (answers_step IS NOT NULL AND answers_ordinal IS NOT NULL)),
     CONSTRAINT a_call_is_answered_once UNIQUE (tenant_id, run_id, answers_step, answers_ordinal)

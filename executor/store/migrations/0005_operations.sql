@@ -16,6 +16,11 @@ CREATE TABLE operations (
     content_revision integer NOT NULL,
     requester        text NOT NULL,
     policy_version   text NOT NULL,
+    -- Facts that the policy's rules are matched against, and who wrote this content where a person did.
+    risks            jsonb NOT NULL,
+    editor           text,
+    -- The operation whose place this one took: an earlier revision, or what was out of date.
+    replaces         uuid,
     desk             text NOT NULL,
     ticket_id        text NOT NULL,
     ticket_version   bigint NOT NULL,
@@ -59,6 +64,7 @@ CREATE TABLE operations (
     CONSTRAINT only_a_reopening_undoes_something
         CHECK ((kind = 'reopen_ticket') = (compensates IS NOT NULL)),
     FOREIGN KEY (tenant_id, compensates) REFERENCES operations (tenant_id, id),
+    FOREIGN KEY (tenant_id, replaces) REFERENCES operations (tenant_id, id),
     CONSTRAINT only_what_is_partial_is_compensated CHECK (
         compensate_at IS NULL OR (status = 'partial' AND kind = 'close_ticket')),
     CONSTRAINT only_work_in_hand_is_leased CHECK (
@@ -80,6 +86,12 @@ CREATE INDEX operations_that_may_have_succeeded ON operations (tenant_id, intent
     WHERE status IN ('succeeded', 'failed');
 CREATE INDEX operations_that_are_due ON operations (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX operations_whose_runs_wait_to_be_woken ON operations (tenant_id, id) WHERE wake_pending;
+-- An operation is replaced once: two edits, or two presses of the same button, make one successor.
+CREATE UNIQUE INDEX one_successor_an_operation ON operations (tenant_id, replaces)
+    WHERE replaces IS NOT NULL;
+-- What people rejected is not put before them again unchanged.
+CREATE INDEX operations_that_were_rejected ON operations (tenant_id, intent_key)
+    WHERE status = 'rejected';
 -- A closing is undone once at most, whoever asks for it.
 CREATE UNIQUE INDEX one_reopening_a_closing ON operations (tenant_id, compensates)
     WHERE compensates IS NOT NULL;
@@ -184,6 +196,8 @@ CREATE TABLE attempts (
 -- At most one attempt of an effect is on its way.
 CREATE UNIQUE INDEX one_open_attempt_an_effect ON attempts (tenant_id, effect_id)
     WHERE status = 'dispatched';
+CREATE INDEX effects_by_recipient ON effects USING gin ((envelope -> 'to'))
+    WHERE kind = 'email.send' AND status = 'applied';
 CREATE INDEX attempts_to_conclude ON attempts (conclude_at) WHERE status = 'dispatched';
 CREATE INDEX attempts_to_recover ON attempts (recover_at) WHERE recover_at IS NOT NULL;
 CREATE INDEX attempts_by_operation ON attempts (tenant_id, operation_id);
@@ -199,9 +213,13 @@ CREATE TABLE approvals (
     repeats_attempt       uuid,
     digest                bytea NOT NULL,
     content_revision      integer NOT NULL,
-    quorum                integer NOT NULL,
-    decide_within_seconds integer NOT NULL,
-    use_within_seconds    integer NOT NULL,
+    -- Whose votes it needs, its times and its form, as the domain spells them.
+    terms                 jsonb NOT NULL,
+    quorum                integer NOT NULL GENERATED ALWAYS AS ((terms ->> 'quorum')::integer) STORED,
+    decide_within_seconds integer NOT NULL
+        GENERATED ALWAYS AS ((terms ->> 'decide_within')::integer) STORED,
+    use_within_seconds    integer NOT NULL
+        GENERATED ALWAYS AS ((terms ->> 'use_within')::integer) STORED,
     opened_at             timestamptz NOT NULL,
     presented_at          timestamptz,
     decide_by             timestamptz,
@@ -215,6 +233,7 @@ CREATE TABLE approvals (
     CONSTRAINT an_approval_has_a_known_status CHECK (status IN (
         'open', 'granted', 'denied', 'expired', 'withdrawn', 'void', 'consumed')),
     CONSTRAINT at_least_one_vote_is_needed CHECK (quorum >= 1),
+    CONSTRAINT it_says_whose_votes_it_needs CHECK (jsonb_typeof(terms -> 'requirements') = 'array'),
     CONSTRAINT the_time_to_decide_begins_when_it_is_shown
         CHECK ((presented_at IS NULL) = (decide_by IS NULL)),
     CONSTRAINT a_granted_approval_has_a_time_to_use
@@ -249,6 +268,9 @@ CREATE TABLE decisions (
     view_digest      bytea,
     shown_at         jsonb NOT NULL,
     request_hash     bytea,
+    -- Whose right it was, where that one had passed it on, and whether a second factor came with it.
+    on_behalf_of     text,
+    second_factor    boolean NOT NULL DEFAULT false,
     decided_at       timestamptz NOT NULL,
     PRIMARY KEY (tenant_id, approval_id, principal),
     FOREIGN KEY (tenant_id, approval_id) REFERENCES approvals (tenant_id, id),

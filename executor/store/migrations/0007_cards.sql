@@ -1,6 +1,6 @@
 -- What the outside asked and is told: cards, the answers to clicks, incoming events, seen requests.
 
--- One card a subject (an operation, or a run that has something to say). The card is a view of the
+-- One card a subject (an operation, a run that has something to say, or a question that was closed). The card is a view of the
 -- record: whoever changes the record raises wanted_revision, and a loop draws until shown equals it.
 CREATE TABLE cards (
     tenant_id        text NOT NULL,
@@ -19,14 +19,57 @@ CREATE TABLE cards (
     wanted_at        timestamptz NOT NULL,
     due_at           timestamptz,
     lease_until      timestamptz,
+    -- Until when it is not drawn again: what tells of progress changes often, and may lag a little.
+    rests_until      timestamptz,
+    -- When a shown card is looked at again, for its message may have been deleted.
+    look_at          timestamptz,
+    -- Since when nobody can see it; whether that has alarmed, and whether people were told.
+    unseen_since     timestamptz,
+    alarmed_at       timestamptz,
+    tell_at          timestamptz,
+    told_at          timestamptz,
     PRIMARY KEY (tenant_id, subject_id),
-    CONSTRAINT a_card_shows_an_operation_or_a_run CHECK (subject_kind IN ('operation', 'run')),
+    CONSTRAINT a_card_shows_something_that_can_be_told
+        CHECK (subject_kind IN ('operation', 'run', 'question', 'nudge', 'request')),
     CONSTRAINT a_card_never_shows_what_nobody_wanted CHECK (shown_revision <= wanted_revision),
     CONSTRAINT a_shown_card_has_a_place
-        CHECK ((channel IS NULL) = (ts IS NULL) AND (shown_revision = 0 OR ts IS NOT NULL))
+        CHECK ((channel IS NULL) = (ts IS NULL) AND (shown_revision = 0 OR ts IS NOT NULL)),
+    CONSTRAINT a_card_is_unseen_as_long_as_it_has_no_place
+        CHECK ((ts IS NULL) = (unseen_since IS NOT NULL)),
+    CONSTRAINT only_what_is_unseen_is_told
+        CHECK (unseen_since IS NOT NULL
+            OR (alarmed_at IS NULL AND tell_at IS NULL AND told_at IS NULL)),
+    CONSTRAINT only_a_shown_card_is_looked_at CHECK (look_at IS NULL OR ts IS NOT NULL)
 );
-CREATE INDEX cards_that_are_due ON cards (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX cards_that_are_due ON cards (tenant_id, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX cards_that_nobody_can_see ON cards (tenant_id, unseen_since) WHERE ts IS NULL;
+CREATE INDEX cards_to_look_at ON cards (tenant_id, look_at) WHERE look_at IS NOT NULL;
 CREATE UNIQUE INDEX one_card_a_message ON cards (tenant_id, channel, ts) WHERE ts IS NOT NULL;
+
+-- How fast each family of calls may be made, in one channel or (channel '') in the whole workspace.
+-- All processes take their turns from the same row, and what one is told holds all of them back.
+CREATE TABLE paces (
+    tenant_id text NOT NULL,
+    family    text NOT NULL,
+    channel   text NOT NULL,
+    free_at   timestamptz NOT NULL,
+    PRIMARY KEY (tenant_id, family, channel),
+    CONSTRAINT a_pace_is_of_a_known_family CHECK (family IN ('post', 'update', 'search'))
+);
+
+-- Where nothing can be shown just now: a channel, or (place '') the whole workspace. It is closed
+-- until somebody has looked, then open; the first message that arrives there ends it.
+CREATE TABLE delivery_troubles (
+    tenant_id text NOT NULL,
+    place     text NOT NULL,
+    problem   text NOT NULL,
+    lasting   boolean NOT NULL,
+    since     timestamptz NOT NULL,
+    noted_at  timestamptz NOT NULL,
+    look_at   timestamptz,
+    PRIMARY KEY (tenant_id, place),
+    CONSTRAINT a_trouble_has_a_beginning CHECK (since <= noted_at)
+);
 
 -- Every drawing that was sent out, by the digest of its blocks: what a reviewer saw can be shown again.
 CREATE TABLE card_views (
@@ -43,17 +86,23 @@ CREATE TABLE card_postings (
     nonce            uuid NOT NULL,
     subject_id       uuid NOT NULL,
     channel          text NOT NULL,
+    thread_ts        text,
     content_revision integer NOT NULL,
     view_digest      bytea NOT NULL,
     outcome          text NOT NULL,
     ts               text,
     attempted_at     timestamptz NOT NULL,
+    -- When it is looked for once more, for it may turn up beside the card that took its place.
+    look_at          timestamptz,
     PRIMARY KEY (tenant_id, nonce),
     FOREIGN KEY (tenant_id, subject_id) REFERENCES cards (tenant_id, subject_id),
     CONSTRAINT a_posting_is_in_flight_or_over
         CHECK (outcome IN ('sending', 'posted', 'refused', 'absent')),
-    CONSTRAINT a_posted_card_has_a_ts CHECK ((outcome = 'posted') = (ts IS NOT NULL))
+    CONSTRAINT a_posted_card_has_a_ts CHECK ((outcome = 'posted') = (ts IS NOT NULL)),
+    CONSTRAINT only_what_is_absent_may_turn_up CHECK (look_at IS NULL OR outcome = 'absent')
 );
+CREATE INDEX postings_that_may_turn_up ON card_postings (tenant_id, look_at)
+    WHERE look_at IS NOT NULL;
 CREATE INDEX postings_by_subject ON card_postings (tenant_id, subject_id);
 
 -- Private answers to people, sent at best effort; the bot makes a sentence of each answer.
@@ -68,7 +117,7 @@ CREATE TABLE notices (
     created_at timestamptz NOT NULL,
     PRIMARY KEY (tenant_id, id)
 );
-CREATE INDEX notices_that_are_due ON notices (due_at);
+CREATE INDEX notices_that_are_due ON notices (tenant_id, due_at);
 
 -- Events (mentions) are stored before they are acknowledged and handled later, once.
 CREATE TABLE inbox (

@@ -4,16 +4,13 @@ WITH opened AS (
     SELECT * FROM unnest(
         CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:operations AS uuid[]),
         CAST(:repeats AS uuid[]),
-        CAST(:digests AS bytea[]), CAST(:content_revisions AS integer[]), CAST(:quorums AS integer[]),
-        CAST(:decide_withins AS integer[]), CAST(:use_withins AS integer[])
-    ) AS o (tenant_id, id, operation_id, repeats_attempt, digest, content_revision, quorum,
-            decide_within_seconds, use_within_seconds)
+        CAST(:digests AS bytea[]), CAST(:content_revisions AS integer[]), CAST(:terms AS text[])
+    ) AS o (tenant_id, id, operation_id, repeats_attempt, digest, content_revision, terms)
 ), inserted AS (
     INSERT INTO approvals (tenant_id, id, seq, status, operation_id, repeats_attempt, digest,
-                           content_revision, quorum, decide_within_seconds, use_within_seconds,
-                           opened_at)
-    SELECT tenant_id, id, 1, 'open', operation_id, repeats_attempt, digest, content_revision, quorum,
-           decide_within_seconds, use_within_seconds, :now
+                           content_revision, terms, opened_at)
+    SELECT tenant_id, id, 1, 'open', operation_id, repeats_attempt, digest, content_revision,
+           CAST(terms AS jsonb), :now
     FROM opened
     RETURNING tenant_id, id
 )
@@ -25,10 +22,9 @@ JOIN inserted i ON i.tenant_id = e.tenant_id AND i.id = e.entity_id;
 -- name: lock_approvals
 -- Lock, in order, the newest approval of each operation under which it may act, or might have, with
 -- its votes. One of a repeat counts once it is granted: half a yes changes nothing.
-SELECT a.tenant_id, a.id, a.seq, a.status, a.operation_id, a.digest, a.content_revision, a.quorum,
-       a.decide_within_seconds, a.use_within_seconds, a.presented_at, a.decide_by, a.use_by,
-       a.repeats_attempt,
-       (SELECT COALESCE(jsonb_agg(jsonb_build_array(d.principal, d.vote) ORDER BY d.decided_at,
+SELECT a.tenant_id, a.id, a.seq, a.status, a.operation_id, a.digest, a.content_revision, a.terms,
+       a.presented_at, a.decide_by, a.use_by, a.repeats_attempt,
+       (SELECT COALESCE(jsonb_agg(jsonb_build_array(d.principal, d.vote, d.second_factor) ORDER BY d.decided_at,
                                   d.principal), '[]')
         FROM decisions d
         WHERE d.tenant_id = a.tenant_id AND d.approval_id = a.id) AS votes
@@ -45,10 +41,9 @@ FOR UPDATE OF a;
 -- name: repeats_under_way
 -- Read the approvals of repeats that can still come to something, with their votes. Their
 -- operations are locked, and nobody changes an approval without that lock.
-SELECT a.tenant_id, a.id, a.seq, a.status, a.operation_id, a.digest, a.content_revision, a.quorum,
-       a.decide_within_seconds, a.use_within_seconds, a.presented_at, a.decide_by, a.use_by,
-       a.repeats_attempt,
-       (SELECT COALESCE(jsonb_agg(jsonb_build_array(d.principal, d.vote) ORDER BY d.decided_at,
+SELECT a.tenant_id, a.id, a.seq, a.status, a.operation_id, a.digest, a.content_revision, a.terms,
+       a.presented_at, a.decide_by, a.use_by, a.repeats_attempt,
+       (SELECT COALESCE(jsonb_agg(jsonb_build_array(d.principal, d.vote, d.second_factor) ORDER BY d.decided_at,
                                   d.principal), '[]')
         FROM decisions d
         WHERE d.tenant_id = a.tenant_id AND d.approval_id = a.id) AS votes
@@ -59,7 +54,7 @@ WHERE a.repeats_attempt IS NOT NULL AND a.status IN ('open', 'granted');
 
 -- name: newest_repeat
 -- Read the newest approval of a repeat of one operation, as its card shows it; takes no lock.
-SELECT id, status, quorum, decide_within_seconds, decide_by, use_by, repeats_attempt
+SELECT id, status, terms, decide_by, use_by, repeats_attempt
 FROM approvals
 WHERE tenant_id = :tenant AND operation_id = :operation AND repeats_attempt IS NOT NULL
 ORDER BY opened_at DESC, id DESC LIMIT 1;
@@ -89,29 +84,33 @@ SELECT id FROM moved;
 
 -- name: present_approvals
 -- Start the time to decide of approvals that are shown now for the first time (T2).
-UPDATE approvals a SET presented_at = w.presented_at, decide_by = w.decide_by
+UPDATE approvals a
+SET presented_at = w.presented_at, decide_by = w.decide_by, nudge_at = w.nudge_at
 FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:presented_ats AS timestamptz[]),
-            CAST(:decide_bys AS timestamptz[])) AS w (tenant_id, id, presented_at, decide_by)
+            CAST(:decide_bys AS timestamptz[]), CAST(:nudge_ats AS timestamptz[]))
+    AS w (tenant_id, id, presented_at, decide_by, nudge_at)
 WHERE a.tenant_id = w.tenant_id AND a.id = w.id AND a.presented_at IS NULL AND a.status = 'open'
 RETURNING a.id;
 
 -- name: put_decisions
 -- Record votes, one a person; only a rejection may replace what the person said before.
 INSERT INTO decisions AS d (tenant_id, approval_id, principal, vote, note, digest, content_revision,
-                            view_digest, shown_at, request_hash, decided_at)
+                            view_digest, shown_at, request_hash, on_behalf_of, second_factor, decided_at)
 SELECT tenant_id, approval_id, principal, vote, note, digest, content_revision, view_digest,
-       CAST(shown_at AS jsonb), request_hash, :now
+       CAST(shown_at AS jsonb), request_hash, on_behalf_of, second_factor, :now
 FROM unnest(
     CAST(:tenants AS text[]), CAST(:approvals AS uuid[]), CAST(:principals AS text[]),
     CAST(:votes AS text[]), CAST(:notes AS text[]), CAST(:digests AS bytea[]),
     CAST(:content_revisions AS integer[]), CAST(:view_digests AS bytea[]), CAST(:shown_ats AS text[]),
-    CAST(:request_hashes AS bytea[])
+    CAST(:request_hashes AS bytea[]), CAST(:behalves AS text[]), CAST(:second_factors AS boolean[])
 ) AS v (tenant_id, approval_id, principal, vote, note, digest, content_revision, view_digest, shown_at,
-        request_hash)
+        request_hash, on_behalf_of, second_factor)
 ON CONFLICT (tenant_id, approval_id, principal) DO UPDATE
 SET vote = excluded.vote, note = excluded.note, digest = excluded.digest,
     content_revision = excluded.content_revision, view_digest = excluded.view_digest,
-    shown_at = excluded.shown_at, request_hash = excluded.request_hash, decided_at = excluded.decided_at
+    shown_at = excluded.shown_at, request_hash = excluded.request_hash,
+    on_behalf_of = excluded.on_behalf_of, second_factor = excluded.second_factor,
+    decided_at = excluded.decided_at
 WHERE d.vote = 'approve' AND excluded.vote = 'reject'
 RETURNING approval_id, principal;
 
@@ -122,7 +121,7 @@ WHERE tenant_id = :tenant AND approval_id = :approval AND principal = :principal
 
 -- name: votes_of
 -- Read all votes on an approval in the order in which they were cast.
-SELECT principal, vote, note, decided_at FROM decisions
+SELECT principal, vote, note, decided_at, on_behalf_of FROM decisions
 WHERE tenant_id = :tenant AND approval_id = :approval ORDER BY decided_at, principal;
 
 -- name: approvals_past_their_time

@@ -3,9 +3,10 @@
 SELECT o.id, o.number, o.status, o.run_id, o.requester, o.digest, o.content_revision, o.policy_version,
        o.intent, o.desk, o.ticket_id, o.ticket_version, o.reason, o.detail, o.created_at, o.opened_at,
        o.ended_at, o.intent_key, o.closed_version, o.desk_problem, o.kind,
+       o.risks, o.editor,
        r.number AS run_number, r.goal,
        r.status AS run_status,
-       a.id AS approval_id, a.status AS approval_status, a.quorum, a.decide_within_seconds,
+       a.id AS approval_id, a.status AS approval_status, a.terms,
        a.decide_by, a.use_by
 FROM operations o
 JOIN runs r ON r.tenant_id = o.tenant_id AND r.id = o.run_id

@@ -150,3 +150,10 @@ SELECT a.status, a.epoch, a.deadline_at, o.lease_owner, o.lease_epoch, signoff_c
 FROM attempts a
 JOIN operations o ON o.tenant_id = a.tenant_id AND o.id = a.operation_id
 WHERE a.tenant_id = :tenant AND a.id = :id;
+
+-- name: known_recipients
+-- Name those of these addresses that a mail of ours was sent to before.
+SELECT w.address FROM unnest(CAST(:addresses AS text[])) AS w (address)
+WHERE EXISTS (SELECT 1 FROM effects e
+              WHERE e.tenant_id = :tenant AND e.kind = 'email.send' AND e.status = 'applied'
+                AND e.envelope -> 'to' ? w.address);

@@ -7,16 +7,19 @@ WITH minted AS (
         CAST(:content_digests AS bytea[]), CAST(:content_revisions AS integer[]),
         CAST(:requesters AS text[]), CAST(:policy_versions AS text[]), CAST(:desks AS text[]),
         CAST(:ticket_ids AS text[]), CAST(:ticket_versions AS bigint[]), CAST(:ticket_stamps AS text[]),
-        CAST(:compensates AS uuid[])
+        CAST(:compensates AS uuid[]), CAST(:risks AS text[]), CAST(:editors AS text[]),
+        CAST(:replaced AS uuid[])
     ) AS m (tenant_id, id, run_id, kind, intent_key, intent, digest, content_digest, content_revision,
-            requester, policy_version, desk, ticket_id, ticket_version, ticket_stamp, compensates)
+            requester, policy_version, desk, ticket_id, ticket_version, ticket_stamp, compensates,
+            risks, editor, replaces)
 ), inserted AS (
     INSERT INTO operations (tenant_id, id, seq, status, run_id, kind, intent_key, intent, digest,
         content_digest, content_revision, requester, policy_version, desk, ticket_id, ticket_version,
-        ticket_stamp, compensates, created_at)
+        ticket_stamp, compensates, risks, editor, replaces, created_at)
     SELECT tenant_id, id, 1, 'awaiting', run_id, kind, intent_key, intent, digest, content_digest,
            content_revision, requester, policy_version, desk, ticket_id, ticket_version,
-           CAST(ticket_stamp AS jsonb), compensates, :now
+           CAST(ticket_stamp AS jsonb), compensates, CAST(risks AS jsonb), editor, replaces,
+           :now
     FROM minted
     RETURNING tenant_id, id, number
 ), written AS (
@@ -33,7 +36,7 @@ SELECT o.tenant_id, o.id, o.number, o.seq, o.status, o.run_id, o.intent_key, o.i
        o.content_digest, o.content_revision, o.requester, o.policy_version, o.desk, o.ticket_id,
        o.ticket_version, o.closed_version, o.reason, o.detail, o.lease_owner, o.lease_epoch,
        o.opened_at, o.ticket_stamp, o.closed_stamp, o.desk_silent_since, o.kind, o.compensates,
-       o.compensate_at, o.ended_at
+       o.compensate_at, o.ended_at, o.risks, o.editor
 FROM operations o
 JOIN unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id) USING (tenant_id, id)
 ORDER BY o.tenant_id, o.id
@@ -52,7 +55,7 @@ SELECT o.tenant_id, o.id, o.number, o.seq, o.status, o.run_id, o.intent_key, o.i
        o.content_digest, o.content_revision, o.requester, o.policy_version, o.desk, o.ticket_id,
        o.ticket_version, o.closed_version, o.reason, o.detail, o.lease_owner, o.lease_epoch,
        o.opened_at, o.ticket_stamp, o.closed_stamp, o.desk_silent_since, o.kind, o.compensates,
-       o.compensate_at, o.ended_at
+       o.compensate_at, o.ended_at, o.risks, o.editor
 FROM operations o
 WHERE o.due_at <= (SELECT signoff_clock()) AND o.status IN ('approved', 'executing')
 ORDER BY o.due_at

@@ -37,7 +37,7 @@ JOIN unnest(CAST(:tenants AS text[]), CAST(:origin_keys AS text[])) AS w (tenant
 -- name: due_runs
 -- Lock runs whose time has come, skipping those that somebody else holds just now.
 SELECT r.tenant_id, r.id, r.number, r.seq, r.status, r.goal, r.requester, r.policy_version, r.reason,
-       r.lease_owner, r.lease_epoch, r.created_at, r.deadline_at
+       r.lease_owner, r.lease_epoch, r.created_at, r.deadline_at, r.driven
 FROM runs r
 WHERE r.due_at <= (SELECT signoff_clock()) AND r.status IN ('queued', 'running', 'waiting')
 ORDER BY r.due_at
@@ -47,7 +47,7 @@ FOR UPDATE SKIP LOCKED;
 -- name: lock_runs
 -- Lock runs by id, in order, waiting for whoever holds them.
 SELECT r.tenant_id, r.id, r.number, r.seq, r.status, r.goal, r.requester, r.policy_version, r.reason,
-       r.lease_owner, r.lease_epoch, r.created_at, r.deadline_at
+       r.lease_owner, r.lease_epoch, r.created_at, r.deadline_at, r.driven
 FROM runs r
 JOIN unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id) USING (tenant_id, id)
 ORDER BY r.tenant_id, r.id

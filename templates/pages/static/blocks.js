@@ -4,6 +4,7 @@
 import { el } from "./dom.js";
 import { control, input, plain } from "./controls.js";
 import { mrkdwn } from "./mrkdwn.js";
+import { plan, task } from "./plan.js";
 import { richText } from "./rich_text.js";
 
 /** Draw a text object as nodes. */
@@ -121,6 +122,10 @@ function drawn(block, how) {
         { class: `alert alert-${block.level ?? "default"}` },
         text(block.text, how.names),
       );
+    case "plan":
+      return plan(block, how);
+    case "task_card":
+      return task(block, how);
     case "markdown":
       return el("div", { class: "text", text: block.text });
     default:

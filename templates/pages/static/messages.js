@@ -21,7 +21,7 @@ function head(message, who) {
   const role =
     who.role === "bot"
       ? "app"
-      : ["outsider", "guest", "deactivated"].includes(who.role)
+      : ["outsider", "guest", "deactivated", "agent"].includes(who.role)
         ? who.role
         : null;
   return el(

@@ -4,6 +4,7 @@
 import { Unreachable, get, listen, post } from "./api.js";
 import { coalesced } from "./coalesced.js";
 import { Composer } from "./composer.js";
+import { HomeTab } from "./home.js";
 import { tabs } from "./dom.js";
 import { Mailbox } from "./mailbox.js";
 import { Messages } from "./messages.js";
@@ -27,16 +28,22 @@ class Sandbox {
     this.state = null;
     this.viewer = kept.get("viewer");
     this.channel = kept.get("channel");
+    this.atHome = kept.get("home") === "yes";
     this.run = null;
     this.unheard = new Set();
     this.refresh = coalesced(() => this.load());
     this.world = coalesced(() => this.look());
     this.sidebar = new Sidebar({
-      channel: (id) => this.choose("channel", id),
+      channel: (id) => this.visit(id),
+      app: () => this.visit(null),
       viewer: (id) => this.choose("viewer", id),
     });
     this.messages = new Messages(document.getElementById("messages"));
     this.composer = new Composer((text) => this.say(text));
+    this.home = new HomeTab({
+      open: () => this.act("home", {}),
+      click: (click) => this.act("click", click),
+    });
     this.view = new ViewDialog({
       click: (click) => this.act("click", click),
       submit: (submission) => this.send("submit", submission),
@@ -59,6 +66,14 @@ class Sandbox {
     );
     setInterval(() => document.hidden || void this.world(), WORLD_MS);
     void this.world();
+  }
+
+  /** Go to a channel, or to the app's Home tab. */
+  visit(channel) {
+    this.atHome = channel === null;
+    kept.set("home", this.atHome ? "yes" : "no");
+    if (this.atHome) this.draw();
+    else this.choose("channel", channel);
   }
 
   choose(what, id) {
@@ -96,8 +111,15 @@ class Sandbox {
     this.channel = channel.id;
     const names = namesOf(state);
     const viewer = names.person(this.viewer);
-    this.sidebar.show(state, channel.id, this.viewer);
-    document.getElementById("channel-name").textContent = channel.name;
+    this.sidebar.show(state, this.atHome ? null : channel.id, this.viewer);
+    const bot = state.users.find((user) => user.role === "bot");
+    document.getElementById("channel-name").textContent = this.atHome
+      ? `${bot?.real_name ?? "The app"}, Home`
+      : channel.name;
+    document.getElementById("hash").hidden = this.atHome;
+    document.getElementById("messages").hidden = this.atHome;
+    document.getElementById("composer").hidden = this.atHome;
+    this.home.show(this.atHome ? this.viewer : null, state.homes[this.viewer] ?? null, names);
     document.getElementById("viewer-name").textContent = viewer.real_name;
     this.composer.addressed(channel.name);
     this.messages.show(channel, state.ephemerals[this.viewer] ?? [], this.viewer, {

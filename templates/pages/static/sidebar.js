@@ -4,18 +4,24 @@
 import { avatar, el, icon, redraw } from "./dom.js";
 
 export class Sidebar {
-  /** `choose` is {channel(id), viewer(id)}. */
+  /** `choose` is {channel(id), app(), viewer(id)}. */
   constructor(choose) {
     this.choose = choose;
     this.team = document.getElementById("team");
     this.channels = document.getElementById("channels");
+    this.apps = document.getElementById("apps");
     this.people = document.getElementById("people");
   }
 
+  /** `channel` is the id of the channel that is shown, or null for the app's Home tab. */
   show(state, channel, viewer) {
     redraw(this.team, state.team.name, () => state.team.name);
     const unseen = state.channels.map((c) => [c.id, c.name, c.id === channel]);
     redraw(this.channels, unseen, () => unseen.map((each) => this.channel(...each)));
+    const bot = state.users.find((user) => user.role === "bot");
+    redraw(this.apps, [bot, channel === null], () =>
+      bot ? this.item("app", bot.real_name, avatar(bot), channel === null, this.choose.app) : [],
+    );
     const cast = state.users.filter((user) => user.role !== "bot");
     redraw(this.people, [cast, viewer], () =>
       cast.map((user) => this.person(user, user.id === viewer)),
@@ -23,6 +29,10 @@ export class Sidebar {
   }
 
   channel(id, name, current) {
+    return this.item(`channel ${id}`, name, icon("hash"), current, () => this.choose.channel(id));
+  }
+
+  item(key, name, mark, current, choose) {
     return el(
       "li",
       {},
@@ -32,10 +42,10 @@ export class Sidebar {
           type: "button",
           class: "nav-item",
           "aria-current": current ? "page" : null,
-          data: { key: `channel ${id}` },
-          on: { click: () => this.choose.channel(id) },
+          data: { key },
+          on: { click: () => choose() },
         },
-        icon("hash"),
+        mark,
         el("span", { text: name }),
       ),
     );

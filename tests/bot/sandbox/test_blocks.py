@@ -245,6 +245,14 @@ def test_a_view_is_accepted_at_its_limit_and_refused_one_past_it(
     assert [e.pointer for e in validate_view(make(limit + 1))] == [pointer]
 
 
+def task(**changes: object) -> Json:
+    return {"type": "task_card", "task_id": "a", "title": "Read", "status": "pending"} | changes
+
+
+def plan(*tasks: Json) -> Json:
+    return {"type": "plan", "title": "Steps", "tasks": list(tasks)}
+
+
 REFUSALS = [
     ("an unknown block", {"type": "banner"}, "enum"),
     ("a block without type", {"text": plain("x")}, "enum"),
@@ -270,12 +278,30 @@ REFUSALS = [
     ("a script address", actions(button(url="javascript:alert(1)")), "pattern"),
     ("a number where a flag belongs", section("x") | {"expand": 1}, "type"),
     ("a string where an object belongs", {"type": "header", "text": "x"}, "type"),
+    ("a plan without a title", {"type": "plan", "tasks": [task()]}, "required"),
+    ("a plan of no tasks", plan(), "min_items"),
+    ("a plan of something else", plan(section("x")), "enum"),
+    ("a task twice", plan(task(), task()), "unique"),
+    ("a task without a status", {k: v for k, v in task().items() if k != "status"}, "required"),
+    ("a task of an unknown status", task(status="done"), "enum"),
+    ("a task that is no string", task(title=plain("x")), "type"),
+    ("details that are no rich text", task(details=plain("x")), "enum"),
+    ("output that is a list", task(output=[]), "type"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("block", "kind"), [r[1:] for r in REFUSALS], ids=[r[0] for r in REFUSALS])
 def test_the_validator_refuses(block: Json, kind: str) -> None:
     assert [e.constraint["type"] for e in validate_message([block])] == [kind]
+
+
+def test_a_plan_holds_tasks_in_every_state_and_stands_in_messages_alone() -> None:
+    states = ("pending", "in_progress", "complete", "error")
+    text = {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [
+        {"type": "text", "text": "three found"}]}]}  # fmt: skip
+    whole = plan(*(task(task_id=s, status=s, details=text, output=text) for s in states))
+    assert validate_message([whole]) == []
+    assert [e.constraint["type"] for e in validate_view(modal(blocks=[whole]))] == ["surface"]
 
 
 def test_a_message_takes_fifty_blocks() -> None:

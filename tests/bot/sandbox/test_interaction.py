@@ -54,6 +54,24 @@ async def test_a_click_carries_what_slack_sends(
     assert (delivery.status, delivery.sees) == (200, Sees.NOTHING)
 
 
+async def test_opening_the_home_tab_tells_what_it_shows(
+    client: AsyncWebClient, workspace: Workspace, bot: BotDouble
+) -> None:
+    person = workspace.person("U0REVIEWER")
+    await person.open_home()
+    opened = bot.received[0].payload["event"]
+    assert (opened["type"], opened["tab"], opened["user"]) == (
+        "app_home_opened",
+        "home",
+        "U0REVIEWER",
+    )
+    assert "view" not in opened
+    view = {"type": "home", "blocks": [{"type": "divider"}]}
+    published = (await client.views_publish(user_id="U0REVIEWER", view=view))["view"]
+    await person.open_home()
+    assert bot.received[1].payload["event"]["view"]["hash"] == published["hash"]
+
+
 async def test_the_message_in_a_click_is_encoded_but_its_value_is_not(
     client: AsyncWebClient, workspace: Workspace, bot: BotDouble
 ) -> None:

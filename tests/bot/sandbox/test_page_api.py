@@ -47,6 +47,7 @@ async def test_the_state_shows_people_channels_and_literal_messages(
         "U0OUTSIDER": "outsider",
         "U0GUEST": "guest",
         "U0SIGNOFF": "bot",
+        "U0AGENT": "agent",
     }
     [approvals] = [c for c in shown["channels"] if c["id"] == CHANNEL]
     first, second = approvals["messages"]

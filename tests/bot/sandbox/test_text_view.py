@@ -46,6 +46,10 @@ def test_every_kind_of_block_is_shown() -> None:
             {"type": "rich_text_quote", "elements": [{"type": "text", "text": "said"}]}]},
         {"type": "table", "rows": [[{"type": "raw_text", "text": "old"},
                                     {"type": "raw_text", "text": "new"}]]},
+        {"type": "plan", "title": "Steps", "tasks": [
+            {"type": "task_card", "task_id": "1", "title": "Read", "status": "complete",
+             "details": {"type": "rich_text", "elements": [{"type": "rich_text_section",
+                 "elements": [{"type": "text", "text": "twice"}]}]}}]},
     ]  # fmt: skip
     assert render(blocks).splitlines() == [
         "a & b",
@@ -57,6 +61,8 @@ def test_every_kind_of_block_is_shown() -> None:
         "- one",
         "> said",
         "| old | new |",
+        "Steps",
+        "(complete) Read — twice",
     ]
 
 

@@ -120,6 +120,29 @@ async def test_a_home_tab_belongs_to_its_user(
     assert await error_of(client, "views.publish", user_id="U0NONE", view=home) == "user_not_found"
 
 
+async def test_a_home_tab_is_replaced_only_as_it_stands_and_holds_a_hundred_blocks(
+    client: AsyncWebClient,
+) -> None:
+    home = {"type": "home", "blocks": [{"type": "divider"}] * 100}
+    first = (await client.views_publish(user_id="U0REVIEWER", view=home))["view"]
+    args: Json = {"user_id": "U0REVIEWER", "view": home}
+    second = (await client.views_publish(**args, hash=first["hash"]))["view"]
+    assert (second["id"], second["hash"] == first["hash"]) == (first["id"], False)
+    assert await error_of(client, "views.publish", **args, hash=first["hash"]) == "hash_conflict"
+    too_many = {**home, "blocks": [{"type": "divider"}] * 101}
+    refused = await error_of(client, "views.publish", user_id="U0REVIEWER", view=too_many)
+    assert refused == "invalid_arguments"
+
+
+async def test_an_app_without_a_home_tab_publishes_none(
+    client: AsyncWebClient, workspace: Workspace
+) -> None:
+    workspace.has_home_tab = False
+    home = {"type": "home", "blocks": [{"type": "divider"}]}
+    args = {"user_id": "U0REVIEWER", "view": home}
+    assert await error_of(client, "views.publish", **args) == "not_enabled"
+
+
 async def test_a_submission_carries_state_and_metadata_and_closes(
     workspace: Workspace, bot: BotDouble, view_id: str
 ) -> None:

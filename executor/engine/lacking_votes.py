@@ -1,0 +1,49 @@
+"""Whose votes are still lacking, by the rights of the moment in which somebody looks.
+
+For cards alone: what counts is worked out again, under locks, with each vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from executor.domain.approval import ApprovalStatus, Vote
+from executor.domain.grant import Resource
+from executor.domain.ids import PrincipalId, TenantId
+from executor.domain.risk import RiskFacts
+from executor.domain.terms import Requirement, Terms, terms_for
+from executor.engine.rights import read_rights
+from executor.store import clock, tenants
+from executor.store.card_records import AnyRow
+from executor.store.connection import Connection
+
+
+async def lacking_votes(
+    conn: Connection,
+    tenant: TenantId,
+    row: AnyRow,
+    asked: Sequence[tuple[PrincipalId, bool]],
+    votes: Sequence[AnyRow],
+) -> tuple[Requirement, ...] | None:
+    """Say which votes an operation lacks, each requirement with the number of those; ``None``: it
+    waits for none. ``row`` is the operation as its card reads it.
+    """
+    if row.approval_status != ApprovalStatus.OPEN:
+        return None
+    policies = await tenants.share_policies(conn, [tenant])
+    yes = [PrincipalId(vote.principal) for vote in votes if vote.vote == Vote.APPROVE]
+    rights = await read_rights(conn, policies, [(tenant, who) for who in yes])
+    authority = rights.authority(policies[tenant], await clock.now(conn))
+    terms = Terms.from_json(row.terms).stricter(
+        terms_for(authority.policy, row.kind, RiskFacts.from_json(row.risks))
+    )
+    wrote = () if row.editor is None else (PrincipalId(row.editor),)
+    besides = frozenset((*(who for who, _ in asked), *wrote))
+    resource = Resource(row.kind, row.desk, row.ticket_id)
+    lacking = []
+    for requirement in terms.requirements:
+        missing = requirement.quorum - len(authority.counted(requirement, yes, resource, besides))
+        if missing > 0:
+            lacking.append(replace(requirement, quorum=missing))
+    return tuple(lacking)
