@@ -100,7 +100,8 @@ def crash_plan(point: str) -> CrashPlan:
         case Commit.START | Commit.DECIDE:
             return _plan(point, Program.BOT, Moment.BEGINNING)
         case Commit.BEGIN_POSTING | Commit.PRESENT | Commit.FINISH_DRAWING:
-            return _plan(point, Program.BOT, Moment.BEGINNING)
+            # Two messages come there: what the run says of itself, and the operation's card.
+            return _plan(point, Program.BOT, Moment.BEGINNING, earlier=(point,))
         case Commit.STORE_EVENT:
             return _plan(point, Program.BOT, Moment.BEGINNING, Story.MENTION)
         case Commit.CANCEL:

@@ -137,7 +137,7 @@ class ScriptedPeople:
         )
 
     async def _fill_in(self, card: Card, action: str, text: str) -> None:
-        """Click a button, type into the one input of the modal that opens, and submit it."""
+        """Click a button, type into the one text field of the modal that opens, and submit it."""
         await self._insist(
             f"the answer to the click on {action}",
             lambda: self._reviewer.click(CARDS_CHANNEL, card.ts, action),
@@ -150,7 +150,8 @@ class ScriptedPeople:
         )
         opened = self._reviewer.view()
         assert opened is not None, "nothing ran since it was found"
-        [asked] = [block for block in opened.view["blocks"] if block["type"] == "input"]
+        inputs = [block for block in opened.view["blocks"] if block["type"] == "input"]
+        [asked] = [block for block in inputs if block["element"]["type"] == "plain_text_input"]
         typed = {asked["block_id"]: {asked["element"]["action_id"]: text}}
         submitted = await self._insist(
             f"the answer to the modal of {action}",

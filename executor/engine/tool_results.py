@@ -74,6 +74,11 @@ def rejected_before(number: int, reason: Reason | None, detail: JsonObject) -> J
 
 def _outcome(status: OperationStatus, reason: Reason | None, detail: JsonObject) -> str:
     match status:
+        case OperationStatus.SUCCEEDED if reason is Reason.ALREADY_DONE:
+            return (
+                "This closing was done before, by the operation named here, with its own email. "
+                "Nothing of this proposal was done or sent."
+            )
         case OperationStatus.SUCCEEDED:
             return "Done: the ticket is closed and the email was sent."
         case OperationStatus.REJECTED:

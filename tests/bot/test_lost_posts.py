@@ -37,8 +37,9 @@ async def _fired(planned: PlannedFault) -> bool:
 
 
 def posts(h: Harness) -> int:
-    """How often a card was posted; people are told of it in messages without blocks."""
-    return len([c for c in h.slack.record.calls("chat.postMessage") if "blocks" in c.data["args"]])
+    """How often the card was posted; people are told of it in messages without blocks."""
+    called = [call.data["args"] for call in h.slack.record.calls("chat.postMessage")]
+    return len([args for args in called if args["channel"] == APPROVALS and "blocks" in args])
 
 
 def live(h: Harness) -> list[Message]:
@@ -46,8 +47,12 @@ def live(h: Harness) -> list[Message]:
 
 
 async def outcomes(h: Harness) -> list[str]:
-    return [row.outcome for row in await h.rows(
-        "SELECT outcome FROM card_postings ORDER BY attempted_at")]  # fmt: skip
+    """What became of the messages of the operation's card, in their order."""
+    found = await h.rows(
+        "SELECT p.outcome FROM card_postings p JOIN operations o ON o.id = p.subject_id "
+        "ORDER BY p.attempted_at"
+    )
+    return [row.outcome for row in found]
 
 
 async def settled_and_posted_once(h: Harness) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy import text
 from executor.domain.approval import Vote
 from executor.domain.policy import Policy
 from executor.domain.run import RunStatus
-from executor.domain.transition import Reason
+from executor.domain.transition import NoChange, Reason
 from executor.engine.click import ClickResult, Recorded
 from executor.engine.desk import write_as_agent
 from executor.engine.endings import Stopped, cancel, expire
@@ -238,6 +238,15 @@ def the_second_decides(one: Round) -> str:
     return decisive
 
 
+def counted_once(one: Round) -> str:
+    """The same person's vote from two places, as B063 has it: a button and its double."""
+    counted = {n: told for n, told in one.told.items() if not isinstance(told, NoChange)}
+    [(first, told)] = counted.items()
+    one.check_told(RENE, told)
+    assert one.status == DONE
+    return first
+
+
 def rejected_or_done(one: Round) -> str:
     one.check_told(RENE, one.told["rene"])
     one.check_told(SAM, one.told["sam"])
@@ -272,6 +281,12 @@ RACES = {
         {"rene": approve, "sam": approve_too},
         the_second_decides,
         ("rene", "sam"),
+        granted_half=False,
+    ),
+    "its double": Case(
+        {"first": approve, "second": approve},
+        counted_once,
+        ("first", "second"),
         granted_half=False,
     ),
     "a rejection": Case(

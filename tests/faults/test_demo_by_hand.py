@@ -23,7 +23,7 @@ async def test_a_newcomer_closes_a_ticket_and_sees_a_moved_one_refused(folder: P
         browsing(browser, demo.url, viewport={"width": 1440, "height": 1000}) as (page, complaints),
     ):
         await _ask_for(page, "/signoff run 4101")
-        card = page.locator(".message", has_text="Close ticket 4101").first
+        card = page.locator(".message", has_text="Close ticket 4101 and send").first
         # The card is drawn once more when its time to decide has begun; a newcomer reads it first.
         await expect(card).to_contain_text("Decide by", timeout=A_WHILE)
         await _become(page, "Otto")
@@ -39,7 +39,7 @@ async def test_a_newcomer_closes_a_ticket_and_sees_a_moved_one_refused(folder: P
 
         await _become(page, "Riko")
         await _ask_for(page, "/signoff run 4103")
-        stale = page.locator(".message", has_text="Close ticket 4103").first
+        stale = page.locator(".message", has_text="Close ticket 4103 and send").first
         await expect(stale.locator("[data-action=approve]")).to_be_visible(timeout=A_WHILE)
         await demo.act("tickets/4103/reply", body="It is still broken!")
         await _become(page, "Rene")

@@ -13,6 +13,7 @@ from executor.engine.desk import write_as_customer
 from executor.engine.opening import Opened
 from executor.engine.ports import ModelReply
 from tests.support.bot_harness import REVIEWER, Harness
+from tests.support.card_reading import action_ids
 from tests.support.fake_mail import applied
 from tests.support.fake_model import FakeModel, calls, says
 from tests.support.office import RENE, SAM, Office, closing
@@ -55,6 +56,7 @@ async def test_b046_an_approval_that_was_used_sends_neither_the_like_nor_the_sam
             ("op_1", "already_done"),
             ("op_1", "already_done"),
         ]
+        assert all("Nothing of this proposal" in str(r["message"]) for r in told[1:])
         assert await h.operations() == [OperationStatus.SUCCEEDED]
 
         await write_as_customer(h.database, h.policy.tenant_id, "4101", "Still broken!")
@@ -65,15 +67,16 @@ async def test_b046_an_approval_that_was_used_sends_neither_the_like_nor_the_sam
         await h.person(REVIEWER).click(like.channel, like.ts, "reject")
         form = h.person(REVIEWER).view()
         assert form is not None
-        await h.person(REVIEWER).submit_view(form.id, {"note": {"text": "Not to Sam."}})
-        same = await h.card(lambda m: m.ts != like.ts and PAT in str(m.blocks))
+        await h.person(REVIEWER).submit_view(form.id, {"reason": {"text": "Not to Sam."}})
+        same = await h.settled_card(
+            predicate=lambda m: "approve" in action_ids(m.blocks) and PAT in str(m.blocks)
+        )
         assert await h.operations() == [
             OperationStatus.SUCCEEDED,
             OperationStatus.REJECTED,
             OperationStatus.AWAITING,
         ]
         assert [list(mail.envelope_to) for mail in h.mailbox.mails] == [[PAT]]
-        await h.settled_card()
         await press(h, REVIEWER, same, "approve")
         await h.until_operation(
             OperationStatus.SUCCEEDED, OperationStatus.REJECTED, OperationStatus.SUCCEEDED

@@ -10,19 +10,26 @@ import pytest
 from sqlalchemy import text
 
 from executor.domain.approval import Vote
+from executor.domain.closing import ProposeClosing, RenderedEmail
 from executor.domain.errors import ForbiddenByDatabase
 from executor.domain.ids import OperationId
 from executor.domain.payloads import JsonObject
+from executor.domain.ticket import Ticket
 from executor.domain.transition import NoChange, Reason, Refused
 from executor.engine.click import Recorded
+from executor.engine.closure_email import ClosureEmails
+from executor.engine.driver import Crew, drive
+from executor.engine.executing import execute, openings
+from executor.engine.leases import operation_keeper, run_keeper
 from executor.engine.opening import Opened
 from executor.engine.ports import ModelReply
 from executor.engine.presenting import put_off
+from executor.engine.setup import activate_policy
 from executor.engine.sweeper import sweep
 from executor.engine.waking import wake
 from tests.support.fake_mail import applied
 from tests.support.fake_model import FakeModel, calls, says
-from tests.support.office import OTTO, RENE, Office, closing
+from tests.support.office import OTTO, RENE, Office, closing, policy
 from tests.support.waiting import another_pool
 from tests.support.working import Working
 
@@ -65,6 +72,30 @@ async def test_b053_content_that_changes_after_the_approval_is_not_what_leaves(
         "digest_mismatch",
     )
     assert await office.rows("SELECT 1 FROM attempts") == []
+
+
+class _Rewritten(ClosureEmails):
+    """The templates of a release that came after the approval."""
+
+    def render(self, ticket: Ticket, proposal: ProposeClosing, signature: str) -> RenderedEmail:
+        raise AssertionError("it was rendered again")
+
+    lay_out = render  # type: ignore[assignment]
+
+
+async def test_b053_a_template_or_a_signature_that_changes_later_changes_nothing_that_leaves(
+    office: Office,
+) -> None:
+    operation = await office.approved()
+    email = "SELECT payload FROM effects WHERE operation_id = :id AND kind = 'email.send'"
+    [(approved,)] = await office.rows(email, id=operation)
+    sender = "Acme Support <support@acme.example>"
+    signed_anew = policy(email={"from": sender, "signature": "Your new team"})
+    await activate_policy(office.engine, signed_anew)
+    await _carry_out(replace(office.colleague(), emails=_Rewritten()), "w2")
+    assert await office.status(operation) == "succeeded"
+    [sent] = office.mail.sent
+    assert sent.payload == bytes(approved)
 
 
 async def test_b054_a_resume_does_not_take_a_pending_call_for_approved(office: Office) -> None:
@@ -202,18 +233,45 @@ async def test_b062_a_settled_pause_cannot_be_answered_again(office: Office) -> 
 async def test_b063_two_approvals_at_two_processes_make_one_continuation(
     office: Office, database_url: str
 ) -> None:
+    """Of two hundred such votes, ``test_decision_races.py`` tells what became of each."""
     async with another_pool(database_url) as pool:
-        colleague = office.colleague(pool)
-        for operation in await office.proposed_many(10):
-            first = await office.click_for(operation)
-            second = await office.click_for(operation)
-            results = await asyncio.gather(office.decide(first), colleague.decide(second))
-            kinds = sorted(type(result).__name__ for [result] in results)
-            assert kinds == ["NoChange", "Recorded"]
-            claims = await asyncio.gather(
-                office.claim_operations("w1"), colleague.claim_operations("w2")
+        both = {"w1": office, "w2": office.colleague(pool)}
+        for number in range(10):
+            await office.import_ticket(str(6000 + number))
+            working = await Working.propose(office, closing(str(6000 + number)))
+            await working.drive()
+            await office.show()
+            [operation] = await working.operations()
+            clicks = [await office.click_for(operation) for _ in both]
+            results = await asyncio.gather(
+                *(one.decide(click) for one, click in zip(both.values(), clicks, strict=True))
             )
-            assert sum(len(claimed) for claimed in claims) == 1
+            assert sorted(type(r).__name__ for [r] in results) == ["NoChange", "Recorded"]
+            await asyncio.gather(*(_carry_out(one, name) for name, one in both.items()))
+            await asyncio.gather(*(wake(one.engine) for one in both.values()))
+            await asyncio.gather(*(_go_on(one, name, working) for name, one in both.items()))
+            assert office.mail.accepted == number + 1
+            assert isinstance(working.model, FakeModel)
+            assert working.model.called == 1
+            assert await office.run_status(working.run_id) == "succeeded"
+            used = "SELECT status FROM reservations WHERE run_id = :id"
+            assert await office.rows(used, id=working.run_id) == [("settled",)]
+
+
+async def _carry_out(office: Office, owner: str) -> None:
+    """Do what an executor does with whatever operations are due."""
+    group = openings(office.engine, office.providers)
+    for held in await office.claim_operations(owner):
+        keeper = operation_keeper(office.engine, held.claim.key, held.lease)
+        await execute(office.engine, office.providers, group, held.claim, keeper)
+
+
+async def _go_on(office: Office, owner: str, working: Working) -> None:
+    """Do what an executor does with whatever runs are due."""
+    crew = Crew(working.model, office.providers, office.emails)
+    for claimed in await office.claim_run_if_any(owner):
+        keeper = run_keeper(office.engine, claimed.key, claimed.lease)
+        await drive(office.engine, crew, claimed.key, keeper, asyncio.Event())
 
 
 async def test_b065_a_card_that_cannot_be_posted_opens_nothing(office: Office) -> None:

@@ -59,6 +59,15 @@ def _set(table: str, assignment: str) -> list[str]:
     return [" ".join(("UPDATE", table, "SET", assignment))]
 
 
+def _link(hash_and_end: str) -> list[str]:
+    return [
+        "INSERT INTO decision_links (tenant_id, operation_id, approval_id, principal, digest, "
+        "content_revision, nonce, channel, message_ts, issued_at, token_hash, expires_at) "
+        "SELECT tenant_id, operation_id, id, 'p', digest, 1, id, 'C', '1', now(), "
+        f"{hash_and_end} FROM approvals"
+    ]
+
+
 def _journal(**changes: str) -> list[str]:
     select = NEXT
     for column, value in changes.items():
@@ -202,6 +211,17 @@ CHECKS: dict[str, list[str]] = {
         "outcome, kind, content_digest", "'accepted', 'run', ''"
     ),
     "what_could_be_read_has_content": _request("outcome, kind", "'refused', 'run'"),
+    "nudges_are_counted_from_zero": _set("approvals", "nudges_made = -1"),
+    "a_nudge_has_a_known_kind": [
+        "INSERT INTO nudges (tenant_id, id, operation_id, approval_id, kind, whom, made_at) "
+        "SELECT tenant_id, id, operation_id, id, 'hint', '[]', now() FROM approvals"
+    ],
+    "failures_are_counted_from_zero": [
+        "INSERT INTO second_factors (tenant_id, principal, sealed, enrolled_by, enrolled_at, "
+        "failures) SELECT id, 'p', '', 'o', now(), -1 FROM tenants"
+    ],
+    "a_token_is_known_by_its_sha256": _link("'x', now() + interval '1 minute'"),
+    "a_link_ends_after_it_was_issued": _link("sha256('x'), now()"),
     "episodes_begin_at_one": _set("ticket_episodes", "episode = 0"),
 }
 

@@ -25,7 +25,7 @@ CREATE TABLE grants (
     CONSTRAINT a_grant_begins_before_it_ends CHECK (ends_at IS NULL OR starts_at < ends_at),
     CONSTRAINT nobody_acts_on_their_own_behalf CHECK (on_behalf_of <> principal),
     CONSTRAINT a_revoked_grant_says_by_whom CHECK (
-        (status = 'revoked') = (revoked_by IS NOT NULL AND revoked_at IS NOT NULL)),
+        num_nonnulls(revoked_by, revoked_at) = CASE WHEN status = 'revoked' THEN 2 ELSE 0 END),
     CONSTRAINT a_grant_stands_where_its_journal_ends
         FOREIGN KEY (tenant_id, machine, id, seq, status)
         REFERENCES journal (tenant_id, machine, entity_id, seq, target)
