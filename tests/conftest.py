@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -32,6 +33,7 @@ _SETTINGS_OF_OURS = (
     "HTTPS_PROXY",
     "ALL_PROXY",
 )
+_LONGEST = ("test_torture.py", "test_demo_faults.py")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,7 +57,13 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # The longest first, or the last worker would end with one of them alone.
     items.sort(key=lambda item: item.get_closest_marker("torture") is None)
-    items.sort(key=lambda item: item.path.name != "test_torture.py")
+    items.sort(key=lambda item: item.path.name not in _LONGEST)
+
+
+def pytest_collection_finish() -> None:
+    # What was imported stays to the end: nobody need look through it for garbage again and again.
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from types import SimpleNamespace
 
 import aiohttp
 import pytest
+from slack_sdk.errors import SlackApiError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.sandbox.faults import Fault
 from bot.sandbox.slack_server import SlackServer
-from bot.slack_answers import LOST_CALL, Proof, Trouble, trouble
+from bot.slack_answers import (
+    LONGEST_WAIT_SECONDS,
+    LOST_CALL,
+    SHARED,
+    Proof,
+    Scope,
+    Trouble,
+    trouble,
+)
 
 
 @pytest.fixture
@@ -67,6 +77,41 @@ async def test_what_never_left_is_known_not_to_have_arrived() -> None:
     with pytest.raises(aiohttp.ClientConnectorError) as caught:
         await client.auth_test()
     assert trouble(caught.value).proof is Proof.NOT_SENT
+
+
+async def test_slacks_wait_is_obeyed_up_to_an_hour(slack: SlackServer) -> None:
+    slack.faults.add("chat.postMessage", fault=Fault.RATE_LIMITED, seconds=900)
+    assert (await failed(slack)).retry_after_seconds == 900
+    slack.faults.add("chat.postMessage", fault=Fault.RATE_LIMITED, seconds=1_000_000)
+    assert (await failed(slack)).retry_after_seconds == LONGEST_WAIT_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("code", "scope"),
+    [
+        ("is_archived", Scope.CHANNEL),
+        ("not_in_channel", Scope.CHANNEL),
+        ("restricted_action_read_only_channel", Scope.CHANNEL),
+        (SHARED, Scope.CHANNEL),
+        ("token_revoked", Scope.WORKSPACE),
+        ("account_inactive", Scope.WORKSPACE),
+        ("message_limit_exceeded", Scope.WORKSPACE),
+        ("missing_scope", Scope.WORKSPACE),
+        ("invalid_blocks", Scope.MESSAGE),
+        ("message_not_found", Scope.MESSAGE),
+        ("something_new", Scope.MESSAGE),
+    ],
+)
+def test_a_refusal_is_about_a_message_its_channel_or_the_whole_workspace(
+    code: str, scope: Scope
+) -> None:
+    assert Trouble(Proof.REFUSED, code).scope is scope
+    assert Trouble(Proof.UNKNOWN, code).scope is Scope.MESSAGE
+
+
+def test_what_does_not_look_like_a_code_is_repeated_nowhere() -> None:
+    answer = SimpleNamespace(status_code=200, data={"error": "<!channel> look"}, headers={})
+    assert trouble(SlackApiError("x", answer)) == Trouble(Proof.REFUSED, "unreadable_error")
 
 
 def test_only_an_update_that_can_never_succeed_loses_its_message() -> None:

@@ -233,3 +233,37 @@ GITHUB = [
     *_AFTER_THE_NOTE.deaths(),
 ]
 DESKS = {"zendesk": ZENDESK, "github": GITHUB}
+
+# By the scenario that is told with deaths: those that nobody can tell apart from it without one.
+DESKS_ALIKE = {
+    "zendesk": {
+        "nothing": ("2xx with a cut body",),
+        "the connection drops before accepting": (
+            "a stranger's 403",
+            "409 although nothing has changed",
+            "429 without Retry-After",
+            "a proxy's 502 before accepting",
+            "no answer, never accepted",
+        ),
+        "the connection drops after accepting": (
+            "500 after accepting",
+            "no answer after accepting",
+        ),
+    },
+    "github": {
+        "note: the connection drops before accepting": (
+            "note: a proxy's 502 before accepting",
+            "note: no answer, never accepted",
+        ),
+        "note: the connection drops after accepting": (
+            "note: 500 after accepting",
+            "note: no answer after accepting",
+        ),
+        "close: the connection drops before accepting": (
+            "close: a stranger's 403",
+            "close: 409 although nothing has changed",
+            "close: a proxy's 502 before accepting",
+        ),
+        "close: the connection drops after accepting": ("close: 500 after accepting",),
+    },
+}

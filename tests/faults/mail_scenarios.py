@@ -162,3 +162,34 @@ SMTP = [
     *DEATHS,
 ]
 MAIL = {"resend": RESEND, "postmark": POSTMARK, "smtp": SMTP}
+
+# By the scenario that is told with deaths: those that nobody can tell apart from it without one.
+_ALIKE_AT_HTTP = {
+    "nothing": ("2xx with a cut body", "the provider delivers one mail twice"),
+    "connections are refused, for good": ("429, for good",),
+    "500 before accepting": (
+        "a proxy's 502 before accepting",
+        "the connection drops before accepting",
+    ),
+    "the connection drops after accepting": (
+        "500 after accepting",
+        "a proxy's 502 after accepting",
+        "no answer after accepting",
+    ),
+}
+_ALIKE_AT_SMTP = {
+    "nothing": ("a 550 at ehlo", *(f"{what} at quit" for what, _ in FAREWELLS)),
+    "a connection that drops at connect": (
+        "a 421 at connect",
+        *(
+            f"{what} at {point}"
+            for point in ("ehlo", "mail", "rcpt", "data")
+            for what in ("a connection that drops", "a 421")
+        ),
+        "a 421 at final",
+    ),
+    "a 550 at connect": tuple(f"a 550 at {point}" for point in ("mail", "rcpt", "data", "final")),
+    "a connection that drops at content": ("a connection that drops at final",),
+    "the connection drops after accepting": ("no answer after accepting",),
+}
+MAIL_ALIKE = {"resend": _ALIKE_AT_HTTP, "postmark": _ALIKE_AT_HTTP, "smtp": _ALIKE_AT_SMTP}

@@ -97,6 +97,18 @@ async def test_a_question_locks_in_order(database: Database, database_url: str, 
     )
 
 
+async def test_turns_are_given_out_before_any_card_is_locked(
+    database: Database, database_url: str
+) -> None:
+    office = await Office.open(database)
+    await office.proposed()
+    async with database.transaction() as conn:
+        await conn.execute(text("UPDATE cards SET due_at = signoff_clock()"))
+    await _runs_into(
+        database_url, office.due_cards, held="SELECT 1 FROM paces", free=[OPERATION, CARD, HEAD]
+    )
+
+
 @pytest.mark.parametrize("held", [RUN, OPERATION, APPROVAL, CARD])
 async def test_a_cancel_locks_in_order(database: Database, database_url: str, held: str) -> None:
     office = await Office.open(database)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,9 @@ LOSE_AN_ANSWER = frozenset(
 
 MOST_TIMES = 4
 """How often deaths are played at one point that is passed again and again."""
+
+MOST_APART_SECONDS = 1.5
+"""How far two times may lie apart that count as one: machines take moments of real time, too."""
 
 POINTS_OF_A_PART = 6
 """What a part that nothing troubles passes: both sides of its opening, its call, its report."""
@@ -109,8 +113,38 @@ def _check_doubt(
         assert done[doubtful[0]] == 0, about
 
 
-def line(scene: Scene, scenario: Scenario[Any], told: Ending, deaths: Sequence[Ending]) -> str:
-    """Spell a scenario's line of the matrix."""
+@dataclass(frozen=True)
+class Told:
+    """A scenario as it was told: undisturbed, what was passed and when, and with each death."""
+
+    ending: Ending
+    passed: list[Death]
+    times: list[float]
+    deaths: dict[Death, Ending]
+
+
+def assert_alike(first: Told, other: Told) -> None:
+    """What nobody can tell apart without a death leaves the same to whoever goes on after one.
+
+    Stored were the same moments at the same times, and of each attempt the same; the outside has
+    taken the same. Where ``other`` was told with deaths too, each has ended as in ``first``.
+    """
+    assert other.ending == first.ending
+    assert other.passed == first.passed
+    for ours, theirs in zip(_since_the_first(other), _since_the_first(first), strict=True):
+        assert abs(ours - theirs) < MOST_APART_SECONDS, (first.times, other.times)
+    for death, ending in other.deaths.items():
+        assert ending == first.deaths[death], death
+
+
+def _since_the_first(told: Told) -> list[float]:
+    return [time - told.times[0] for time in told.times]
+
+
+def line(
+    scene: Scene, scenario: Scenario[Any], told: Ending, deaths: Sequence[Ending] | str
+) -> str:
+    """Spell a scenario's line of the matrix; ``deaths`` may name the line that has them."""
     cells = [scenario.name]
     if scene.outside_desk:
         cells += [str(told.notes), str(told.closes)]
@@ -120,7 +154,7 @@ def line(scene: Scene, scenario: Scenario[Any], told: Ending, deaths: Sequence[E
         str(len(told.tries)),
         str(told.lookups),
         _learnt(scene, told),
-        _summed(deaths),
+        f"as in “{deaths}”" if isinstance(deaths, str) else _summed(deaths),
     ]
     return f"| {' | '.join(cells)} |"
 

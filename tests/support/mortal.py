@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from executor.engine.failpoint import CALL, Commit, Side, point
@@ -37,14 +38,19 @@ class Death:
 class Mortal:
     """Failpoints that remember what was passed and, at ``death``, stop everything as SIGKILL does.
 
-    Whatever the engine would still do, having caught the first exception, stops as well.
+    Whatever the engine would still do, having caught the first exception, stops as well. ``times``
+    are those of ``passed``, in seconds of ``clock``.
     """
 
-    def __init__(self, death: Death | None = None) -> None:
+    def __init__(
+        self, death: Death | None = None, clock: Callable[[], float] = lambda: 0.0
+    ) -> None:
         assert death is None or death.point in EFFECT_PATH, death
         self._death = death
+        self._clock = clock
         self._visits: Counter[str] = Counter()
         self.passed: list[Death] = []
+        self.times: list[float] = []
         self.dead = False
 
     async def reach(self, name: str) -> None:
@@ -52,6 +58,7 @@ class Mortal:
         if not self.dead and name in EFFECT_PATH:
             self._visits[name] += 1
             self.passed.append(Death(name, self._visits[name]))
+            self.times.append(self._clock())
             self.dead = self.passed[-1] == self._death
         if self.dead:
             raise Crashed(name)

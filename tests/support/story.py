@@ -229,12 +229,11 @@ class Play(Generic[SceneT]):
     first_number: int
     numbers: int = field(default=0)
 
-    async def untouched(self) -> tuple[Ending, list[Death]]:
-        """Play it without another death; returns the moments that could have been the last."""
+    async def untouched(self) -> tuple[Ending, Mortal]:
+        """Play it without another death; returns who has passed all moments that could be last."""
         [proposed] = await self._propose(1)
-        witness = Mortal()
-        ending = await self._play(proposed, witness)
-        return ending, witness.passed
+        witness = Mortal(clock=self.scene.time.now)
+        return await self._play(proposed, witness), witness
 
     async def killed(self, deaths: Sequence[Death]) -> list[Ending]:
         """Play it once for each death."""

@@ -32,6 +32,10 @@ SELECT (SELECT count(*) FROM cards WHERE due_at IS NOT NULL OR shown_revision < 
     + (SELECT count(*) FROM notices) + (SELECT count(*) FROM inbox WHERE due_at IS NOT NULL)
 """
 
+_REST_NO_LONGER = """
+UPDATE cards SET rests_until = NULL, due_at = signoff_clock()
+WHERE due_at > signoff_clock() AND rests_until > signoff_clock() AND lease_until IS NULL"""
+
 
 class Theatre:
     """Opens its stage for the first play and keeps it until ``close``."""
@@ -101,6 +105,7 @@ async def _until_nothing_is_left(stage: Stage) -> None:
     """Wait until every card is drawn and every answer given, so that the next play begins alone."""
     while True:
         async with stage.engine.database.transaction() as conn:
+            await conn.execute(text(_REST_NO_LONGER))
             if (await conn.execute(text(_LEFT_TO_DO))).scalar_one() == 0:
                 return
         await stage.wait("nothing to be left to do", stage.record_may_have_changed())

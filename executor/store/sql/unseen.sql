@@ -58,9 +58,14 @@ FROM unseen u WHERE c.tenant_id = u.tenant_id AND c.subject_id = u.subject_id
 RETURNING u.subject_id, u.number, u.requester, u.problem, u.channel;
 
 -- name: remember_telling
--- People have been told of these cards.
-UPDATE cards SET told_at = signoff_clock(), tell_at = NULL
-WHERE tenant_id = :tenant AND subject_id = ANY(CAST(:subjects AS uuid[])) AND ts IS NULL;
+-- People have been told of these cards; locks them by their subject, in order.
+WITH told AS (
+    SELECT tenant_id, subject_id FROM cards
+    WHERE tenant_id = :tenant AND subject_id = ANY(CAST(:subjects AS uuid[])) AND ts IS NULL
+    ORDER BY subject_id FOR UPDATE
+)
+UPDATE cards c SET told_at = signoff_clock(), tell_at = NULL
+FROM told t WHERE c.tenant_id = t.tenant_id AND c.subject_id = t.subject_id;
 
 -- name: count_unseen
 -- Count the approvals that nobody can see, with the oldest one's age, of each problem.

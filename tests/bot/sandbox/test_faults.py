@@ -59,6 +59,9 @@ async def test_a_failed_post_is_stored_or_not_as_the_fault_says(
         (Fault.FATAL_ERROR_AFTER_COMMIT, 200, "fatal_error"),
         (Fault.TOKEN_REVOKED, 200, "token_revoked"),
         (Fault.CHANNEL_ARCHIVED, 200, "is_archived"),
+        (Fault.BOT_REMOVED, 200, "not_in_channel"),
+        (Fault.CHANNEL_DELETED, 200, "channel_not_found"),
+        (Fault.APP_UNINSTALLED, 200, "account_inactive"),
         (Fault.RATE_LIMITED, 429, "ratelimited"),
     ],
 )
@@ -71,6 +74,37 @@ async def test_a_fault_answers_with_slack_s_own_name(
     assert caught.value.response.status_code == status
     assert caught.value.response["error"] == error
     assert caught.value.response.headers.get("Retry-After") == ("7" if status == 429 else None)
+
+
+async def test_a_refusal_is_one_of_slack_s_own(slack: SlackServer, client: AsyncWebClient) -> None:
+    slack.faults.add(POST, fault=Fault.REFUSED, error="restricted_action")
+    with pytest.raises(SlackApiError) as caught:
+        await post(client)
+    assert caught.value.response["error"] == "restricted_action"
+    assert slack.workspace.visible(CHANNEL) == []
+    for fault, error in (
+        (Fault.REFUSED, "made_up"),
+        (Fault.REFUSED, ""),
+        (Fault.SLOW, "is_archived"),
+    ):
+        with pytest.raises(ValueError, match="an error of Slack's"):
+            slack.faults.add(POST, fault=fault, error=error)
+
+
+async def test_a_token_that_was_revoked_or_whose_scope_was_dropped_works_again_when_restored(
+    slack: SlackServer, client: AsyncWebClient
+) -> None:
+    for error in ("token_revoked", "account_inactive"):
+        slack.workspace.revoke(error=error)
+        with pytest.raises(SlackApiError) as caught:
+            await post(client)
+        assert caught.value.response["error"] == error
+        slack.workspace.restore()
+        await post(client)
+    slack.workspace.drop_scope("chat:write")
+    with pytest.raises(SlackApiError) as caught:
+        await post(client)
+    assert caught.value.response["needed"] == "chat:write"
 
 
 async def test_the_client_s_default_retries_post_twice_when_the_answer_is_lost(
