@@ -20,6 +20,7 @@ from bot.config import BotSettings, bot_settings
 from bot.ingress.webhooks import Webhook
 from bot.redaction import redact_root
 from bot.slack_answers import LOST_CALL, trouble
+from bot.slack_pace import slack_paces
 from bot.step_up import StepUp
 from executor.adapters.choice import ChoiceInvalid
 from executor.adapters.host_clock import SystemClock, mint_id
@@ -147,6 +148,7 @@ async def _run(settings: BotSettings) -> None:
                 painter=CardPainter(card_environment()),
                 news=_news(listener),
                 webhooks=_webhooks(settings),
+                paces=slack_paces(settings.slack_pace),
                 providers=_providers(os.environ),
                 step_up=step_up,
             )

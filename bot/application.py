@@ -49,13 +49,13 @@ from bot.listeners.withdrawing import Withdrawing
 from bot.notice_delivery import NoticeDelivery
 from bot.pages.decision import DecisionPage
 from bot.slack_answers import trouble
-from bot.slack_pace import delivery_of
+from bot.slack_pace import SLACK_PACES, delivery_of
 from bot.step_up import LinkSender, StepUp
 from bot.stray_posts import StrayPosts
 from bot.unseen_notices import UnseenNotices
 from bot.whisper import Whisperer
 from executor.domain.policy import Policy
-from executor.engine.card_turns import DueCard
+from executor.engine.card_turns import DueCard, Paces
 from executor.engine.closure_email import ClosureEmails
 from executor.engine.delivery_trouble import Trouble as DeliveryTrouble
 from executor.engine.engine import Engine
@@ -136,6 +136,7 @@ class Bot:
         painter: CardPainter,
         news: News,
         delivery: CardDelivery | None = None,
+        paces: Paces = SLACK_PACES,
         webhooks: Sequence[Webhook] = (),
         providers: Providers | None = None,
         step_up: StepUp | None = None,
@@ -210,7 +211,7 @@ class Bot:
         self._webhooks = {
             webhook.path: Webhooks(engine, tenant, webhook, self._kept) for webhook in webhooks
         }
-        cards = delivery or CardDelivery(engine, client, painter, delivery_of(policy))
+        cards = delivery or CardDelivery(engine, client, painter, delivery_of(policy, paces))
         self._health = Health(
             engine,
             self.counts,

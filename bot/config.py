@@ -55,6 +55,7 @@ class BotSettings(Settings):
     outbox_lease_seconds: float = Field(
         default=30.0, alias="SIGNOFF_OUTBOX_LEASE_SECONDS", gt=0, le=600
     )
+    slack_pace: float = Field(default=1.0, alias="SIGNOFF_SLACK_PACE", gt=0, le=100)
     public_url: str | None = Field(
         default=None, alias="SIGNOFF_PUBLIC_URL", pattern=r"^https?://[^/\s]+[^\s]*$"
     )

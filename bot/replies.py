@@ -49,7 +49,7 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
 
     Used from ``detail``, where present and of the right shape: ``by`` (a principal), ``missing``
     (a permission), ``is`` (what an identity is), ``run`` and ``operation`` (numbers), ``effect``
-    (a kind of effect), ``successor`` (a number) and ``editor`` (a principal).
+    (a kind of effect), ``successor`` (a number), ``editor`` (a principal) and ``stops_run``.
     """
     match reason:
         case Reason.NOT_PERMITTED:
@@ -102,6 +102,8 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
             return "Too late: it is already being sent. The card will show how it ended."
         case Reason.ALREADY_ENDED:
             return "This has already ended. The card shows how."
+        case Reason.EXPIRED if detail.get("stops_run"):
+            return "Nobody decided in time, so nothing was done, and the run was stopped with it."
         case Reason.EXPIRED:
             return "The time to decide is over and nothing was done. Ask for it again if needed."
         case Reason.WITHDRAWN:

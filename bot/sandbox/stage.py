@@ -66,6 +66,8 @@ SHORT_DURATIONS: dict[str, str] = {
     "SIGNOFF_SWEEP_SECONDS": "0.5",
     "SIGNOFF_GRACE_SECONDS": "5",
     "SIGNOFF_OUTBOX_LEASE_SECONDS": "4",
+    # The sandbox's Slack takes what comes.
+    "SIGNOFF_SLACK_PACE": "50",
 }
 
 # A newcomer's own settings and proxies are for a real installation; the demo touches none of it.

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+from bot.sandbox.model import Json
 from bot.sandbox.page import MAIL_POLICY, PAGE_POLICY
 from bot.sandbox.workspace import Workspace
 from tests.support.browser import browsing, running_browser
@@ -337,4 +338,27 @@ async def test_each_person_has_a_home_tab_of_the_app(sandbox: Sandbox) -> None:
     await expect(home).to_contain_text("Nothing was reviewed.")
     await page.locator("#channels").get_by_role("button", name="approvals").click()
     await expect(home).to_be_hidden()
+    assert sandbox.complaints == []
+
+
+@pytest.mark.browser
+async def test_a_plan_is_drawn_with_how_each_of_its_tasks_stands(sandbox: Sandbox) -> None:
+    said = {"type": "text", "text": "<b>asked by you</b>"}
+    more = {"type": "rich_text", "elements": [{"type": "rich_text_section", "elements": [said]}]}
+    tasks: list[Json] = [
+        {"type": "task_card", "task_id": state, "title": f"It is {state}", "status": state}
+        for state in ("pending", "in_progress", "complete", "error")
+    ]
+    plan: Json = {
+        "type": "plan",
+        "title": "Steps",
+        "tasks": [*tasks[:3], {**tasks[3], "details": more}],
+    }
+    workspace = sandbox.workspace
+    workspace.post("C0APPROVALS", workspace.app.user_id, "run_9", [plan], app=workspace.app)
+    drawn = sandbox.page.locator(".plan")
+    await expect(drawn.locator(".task")).to_have_count(4)
+    await expect(drawn.locator(".task-sign")).to_have_text(["○", "…", "✓", "✗"])
+    await expect(drawn.get_by_role("img", name="came to nothing")).to_be_visible()
+    await expect(drawn.locator(".task-error")).to_contain_text("<b>asked by you</b>")
     assert sandbox.complaints == []

@@ -36,7 +36,7 @@ async def test_any_run_is_answered_from_the_record_with_the_reason_and_no_card(
     assert "nobody was asked again" in str(told["message"])
     assert await office.rows("SELECT status FROM operations") == [("rejected",)]
     kinds = await office.rows("SELECT subject_kind FROM cards ORDER BY 1")
-    assert kinds == [("operation",), ("run",), ("run",)], "no card for it, and two that tell of runs"
+    assert kinds == [("operation",), ("run",), ("run",)], "none for it, and one for each run"
 
 
 async def test_other_words_are_put_before_people(office: Office) -> None:

@@ -9,6 +9,8 @@ from functools import partial
 
 import pytest
 
+from bot.sandbox.faults import Fault as SlackFault
+from bot.sandbox.faults import PlannedFault
 from bot.sandbox.mailbox_faults import Fault, Hang, Point
 from bot.slack_pace import SLACK_PACES, delivery_of
 from executor.domain.operation import OperationStatus
@@ -17,6 +19,8 @@ from executor.engine.unseen import delivery_report
 from tests.support.bot_harness import REVIEWER, SECOND, Harness, proposing
 from tests.support.card_reading import action_ids
 from tests.support.failpoints import Gate
+
+LEASE = timedelta(seconds=31)
 
 
 @pytest.fixture
@@ -89,3 +93,45 @@ async def test_b024_the_buttons_are_gone_long_before_the_action_has_ended(
         h.mailbox.release()
         await h.until_operation(OperationStatus.SUCCEEDED)
         assert h.mailbox.accepted == 1
+
+
+async def test_a_private_answer_that_slack_has_no_room_for_is_told_however_long_that_takes(
+    h: Harness,
+) -> None:
+    limit = h.slack.faults.add(
+        "chat.postEphemeral", fault=SlackFault.RATE_LIMITED, seconds=20, times=6
+    )
+    await h.start_run("close 4101")
+    card = await h.settled_card()
+    await h.person(REVIEWER).click(card.channel, card.ts, "approve")
+    for limited in range(1, 7):
+        await h.until(lambda n=limited: _limited(limit, n), bool)  # type: ignore[misc]
+        await h.until(lambda: h.value("SELECT max(tries) FROM notices"), lambda tries: tries == 0)
+        await h.move_time(timedelta(seconds=21))
+    await h.whispered(REVIEWER, "Recorded: you approved op_1")
+
+
+async def _limited(planned: PlannedFault, times: int) -> bool:
+    return planned.firings >= times
+
+
+async def test_a_person_who_is_not_in_the_channel_costs_nothing_but_the_private_answer(
+    h: Harness,
+) -> None:
+    await h.start_run("close 4101")
+    card = await h.settled_card()
+    failing = h.slack.faults.add(
+        "chat.postEphemeral", fault=SlackFault.ERROR_500_BEFORE_COMMIT, times=99
+    )
+    await h.person(REVIEWER).click(card.channel, card.ts, "approve")
+    await h.until_operation(OperationStatus.SUCCEEDED)
+    await asyncio.wait_for(failing.fired.wait(), 10)
+    for tries in (1, 2, 3):
+        await h.until(lambda: _whispers(h), lambda n, wanted=tries: n == wanted)  # type: ignore[misc]
+        await h.move_time(LEASE)
+    await h.until(lambda: h.value("SELECT count(*) FROM notices"), lambda left: left == 0)
+    assert await _whispers(h) == 3
+
+
+async def _whispers(h: Harness) -> int:
+    return len(h.slack.record.calls("chat.postEphemeral"))

@@ -378,28 +378,6 @@ async def test_a_run_that_was_mentioned_answers_in_that_thread(h: Harness) -> No
     assert word.thread_ts == asked.ts
 
 
-async def test_a_person_who_is_not_in_the_channel_costs_nothing_but_the_private_answer(
-    h: Harness,
-) -> None:
-    await h.start_run("close 4101")
-    card = await h.settled_card()
-    failing = h.slack.faults.add(
-        "chat.postEphemeral", fault=Fault.ERROR_500_BEFORE_COMMIT, times=99
-    )
-    await approve(h, card)
-    await h.until_operation(OperationStatus.SUCCEEDED)
-    await asyncio.wait_for(failing.fired.wait(), 10)
-    for tries in (1, 2, 3):
-        await h.until(lambda: _whispers(h), lambda n, wanted=tries: n == wanted)  # type: ignore[misc]
-        await h.move_time(LEASE)
-    await h.until(lambda: h.value("SELECT count(*) FROM notices"), lambda left: left == 0)
-    assert await _whispers(h) == 3
-
-
-async def _whispers(h: Harness) -> int:
-    return len(h.slack.record.calls("chat.postEphemeral"))
-
-
 def text_of(h: Harness) -> str:
     """The text part of the only mail that was accepted."""
     [mail] = h.mailbox.mails

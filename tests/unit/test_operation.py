@@ -107,3 +107,11 @@ def test_effects_never_move_an_operation_along_an_edge_that_is_none(
 def test_what_succeeded_stays_so_and_what_is_live_is_not_over() -> None:
     assert all(source != "succeeded" for source, _ in EDGES)
     assert {S.UNKNOWN, S.PARTIAL} < LIVE
+
+
+def test_only_what_stops_its_run_says_so() -> None:
+    stops = decide(S.AWAITING, TimeRanOut(Reason.EXPIRED, stops_run=True))
+    told = decide(S.AWAITING, TimeRanOut(Reason.EXPIRED))
+    assert isinstance(stops, Transition)
+    assert isinstance(told, Transition)
+    assert (stops.detail, told.detail) == ({"stops_run": True}, {})

@@ -65,6 +65,17 @@ def test_a_last_word_finishes_and_silence_gives_up() -> None:
     assert next_action([RecordedTurn(1, " \n", ())], LIMITS) == GiveUp(Reason.MODEL_SILENT)
 
 
+def test_what_nobody_decided_ends_the_run_before_anything_else_where_it_is_to() -> None:
+    stops: JsonObject = {"operation": "op_1", "status": "expired", "stops_run": True}
+    pending = replace(_turns([None])[0].calls[0], ordinal=1, is_pending=True)
+    [turn] = _turns([stops])
+    waiting = [replace(turn, calls=(*turn.calls, pending))]
+    asked = RecordedQuestion(UUID(int=1), 2, "p", "Why?")
+    assert next_action(waiting, LIMITS, [asked]) == GiveUp(Reason.NOBODY_DECIDED)
+    told = replace(turn.calls[0], result={"operation": "op_1", "status": "expired"})
+    assert next_action([replace(turn, calls=(told,))], LIMITS) == AskModel()
+
+
 @pytest.mark.parametrize(
     ("turns", "expected"),
     [

@@ -72,6 +72,8 @@ def test_sentences_name_who_and_what_they_know() -> None:
     )
     assert "guests may not" in replies.sentence(Reason.IDENTITY_REFUSED, {"is": "guest"})
     assert replies.sentence(Reason.CONFLICTS_WITH, {"operation": 3}).startswith("op_3 ")
+    stopped = replies.sentence(Reason.EXPIRED, {"stops_run": True})
+    assert stopped.endswith("and the run was stopped with it.")
     assert replies.sentence(Reason.ALREADY_STARTED, {"run": 7}).startswith("run_7 ")
 
 
