@@ -305,7 +305,7 @@ def _programs(
     home: Path,
     policy_file: Path,
     url: str,
-    for_executor: Mapping[str, str],
+    outside: Mapping[str, str],
     bot_port: int,
     launch: Launch,
 ) -> tuple[Child, Child]:
@@ -319,6 +319,7 @@ def _programs(
         "SIGNOFF_HOME": str(home),
         "SIGNOFF_POLICY": str(policy_file),
         **SHORT_DURATIONS,
+        **outside,
     }
     for_bot = {
         "SLACK_BOT_TOKEN": seed.BOT_TOKEN,
@@ -332,7 +333,7 @@ def _programs(
         Child(
             "executor",
             "executor",
-            shared | dict(for_executor),
+            shared,
             _fresh_log(home / "logs" / "executor.log"),
             launch=launch,
         ),

@@ -17,6 +17,7 @@ JsonValue: TypeAlias = (
 JsonObject: TypeAlias = Mapping[str, JsonValue]
 
 _NOT_STORABLE = re.compile("[\\x00\\ud800-\\udfff]")
+_AS_THEY_ARE = frozenset({str, int, bool, float, type(None)})
 
 
 def canonical(value: JsonValue) -> bytes:
@@ -58,6 +59,8 @@ def storable(value: JsonValue) -> JsonValue:
 
 def _plain(value: JsonValue) -> JsonValue:
     """Turn mappings and sequences into the dicts and lists that rfc8785 knows."""
+    if type(value) in _AS_THEY_ARE:  # what most values are, and what is asked fastest
+        return value
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

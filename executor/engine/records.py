@@ -155,7 +155,7 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
 
 
 def _why(kind: str, terms: Terms, votes: Sequence[AnyRow]) -> str:
-    if any(is_policy(PrincipalId(vote.principal)) for vote in votes):
+    if kind == REOPEN_TICKET and any(is_policy(PrincipalId(v.principal)) for v in votes):
         return "The policy itself consents to opening a ticket again whose email was not sent."
     if terms.asks_nobody:
         return "The policy asks nobody to approve this; what it does was checked all the same."

@@ -35,6 +35,9 @@ from tests.support.processes import Child
 
 CARDS = 500
 MOST_STEPS = 10 * CARDS
+STALLS_SECONDS = 300
+"""What two deaths, lost answers and limits cost together."""
+
 KILLED_AT = (3, 7, 12)
 """After how many messages the bot is killed."""
 
@@ -156,7 +159,7 @@ async def test_a_burst_arrives_once_each_and_in_order_whoever_dies(h: Harness) -
             await let_pass(h, min(1.0, process.cards.again_in() or 1.0))
     assert [trap.sprung for trap in deaths] == [True, True]
     assert shown(h) == operations
-    assert h.workspace.now() - begun < 1.5 * CARDS
+    assert h.workspace.now() - begun < 1.2 * CARDS + STALLS_SECONDS
     calls = h.slack.record.calls("chat.postMessage")
     too_fast = [c for c in calls if c.data["status"] == 429 and "fault" not in c.data]
     assert len(too_fast) <= CARDS // 50, "now and then a call overtakes another on its way"

@@ -60,12 +60,13 @@ def _set(table: str, assignment: str) -> list[str]:
 
 
 def _link(hash_and_end: str) -> list[str]:
-    return [
+    insert = (
         "INSERT INTO decision_links (tenant_id, operation_id, approval_id, principal, digest, "
         "content_revision, nonce, channel, message_ts, issued_at, token_hash, expires_at) "
-        "SELECT tenant_id, operation_id, id, 'p', digest, 1, id, 'C', '1', now(), "
-        f"{hash_and_end} FROM approvals"
-    ]
+        "SELECT tenant_id, operation_id, id, 'p', digest, 1, id, 'C', '1', now(), HERE "
+        "FROM approvals"
+    )
+    return [insert.replace("HERE", hash_and_end)]
 
 
 def _journal(**changes: str) -> list[str]:
