@@ -21,12 +21,14 @@ from bot.sandbox.stage import Stage, StageFailed, staged
 from bot.supervisor import Child
 from executor.config import load_policy
 from executor.domain.ticket import TicketStatus
+from executor.engine.failpoint import Commit
 from executor.engine.status import newest_runs
 
 TICKET = "4101"
 CUSTOMER_WRITES = "One more thing: will the interest on it be refunded as well?"
 DECIDE_WITHIN_SECONDS_WHEN_IT_EXPIRES = 2
 LONGEST_WAIT_FOR_EXPIRY_SECONDS = 30
+_WHILE_CARDS_ARE_POSTED = (Commit.BEGIN_POSTING, Commit.PRESENT, Commit.FINISH_DRAWING)
 
 
 async def play(
@@ -111,11 +113,18 @@ class Play:
         if asks_later:
             await stage.executor.start(*asks_later)
         told.card = await self._people.wait_for_card(*known)
+        if self._crash is not None and self._crash.point.startswith(_WHILE_CARDS_ARE_POSTED):
+            # A click would place the card itself and leave the bot nothing to be killed at.
+            await self._until_killed(self._crash)
         await self._decide(told, told.card, known)
         await stage.wait("the fault to be over", stage.until_the_fault_is_over())
         truth = await find_out(stage, self._people, told)
         if self._crash is not None:
-            await self._note_crash(self._crash, truth)
+            killed = await self._until_killed(self._crash)
+            truth.report["crash"] = {
+                "program": self._crash.program.value,
+                "killed_at": killed.killed_at,
+            }
         return truth
 
     async def _decide(self, told: Told, card: Card, known: list[UUID]) -> None:
@@ -158,8 +167,8 @@ class Play:
             return ()
         return (*crash.earlier, crash.point)
 
-    async def _note_crash(self, crash: CrashPlan, truth: Truth) -> None:
-        """Wait until the program was killed where it should be, and runs again."""
+    async def _until_killed(self, crash: CrashPlan) -> Child:
+        """Wait until the program was killed where it should be, and runs again; return it."""
         stage = self._stage
         child = stage.bot if crash.program is Program.BOT else stage.executor
         wanted = [*crash.earlier, crash.point]
@@ -167,7 +176,7 @@ class Play:
             f"the {child.name} to be killed at {crash.point}",
             child.wait_for(lambda c: c.killed_at == wanted and c.running),
         )
-        truth.report["crash"] = {"program": crash.program.value, "killed_at": child.killed_at}
+        return child
 
 
 async def _have(program: Child, *failpoints: str) -> None:
