@@ -77,7 +77,7 @@ _TOO_LONG_FOR_A_CARD = (
 )
 _TOO_LONG_FOR_SLACK = (
     "This is too long to be shown in full in Slack, so it cannot be approved here. "
-    "Reject it and ask for a shorter email."
+    "Follow the link in our direct message, if one came; else reject it and ask for a shorter one."
 )
 
 

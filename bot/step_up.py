@@ -1,4 +1,4 @@
-"""Where a decision needs a second factor, a one-time link goes to the person, in a direct message.
+"""Where a decision needs a second factor or more room, a one-time link goes to the person alone.
 
 Whoever holds only the Slack session can read that message and cannot answer the page's question.
 """
@@ -45,7 +45,7 @@ class LinkSender:
             return False
         minutes = int(VALID_FOR.total_seconds() // 60)
         text = (
-            f"Decide with your second factor within {minutes} minutes: {self._url}/decide/{token} "
+            f"Read all of it and decide within {minutes} minutes: {self._url}/decide/{token} "
             "This link is yours alone and decides nothing by being looked at."
         )
         try:

@@ -117,6 +117,23 @@ class Deciding:
         """Wait until every click that was taken has been answered."""
         await self._recording.idle()
 
+    def send_page(
+        self, value: ButtonValue, *, principal: PrincipalId, user_id: str, channel: str, ts: str
+    ) -> None:
+        """Start leading somebody to a page that shows everything, if this bot has one."""
+        if self._links is not None:
+            click = self.click(
+                value,
+                principal=principal,
+                user_id=user_id,
+                vote=Vote.APPROVE,
+                note="",
+                channel=channel,
+                message_ts=ts,
+                request_hash=b"",
+            )
+            self._kept.begin(self._links.send(click))
+
     async def _send_link(self, click: Click) -> None:
         """Lead somebody who may decide to where the second factor is asked for."""
         if self._links is None or not await self._links.send(click):

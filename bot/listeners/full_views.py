@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bot import replies
 from bot.button_value import ButtonValue
+from bot.card_buttons import may_approve
 from bot.cards import CardPainter, view_digest
 from bot.identity import IdentityWatch
 from bot.listeners.deciding import Deciding
@@ -91,5 +92,10 @@ class FullViews:
         )
         value = ButtonValue.decode(str(view["private_metadata"]))
         assert value is not None, "the painter has just written it"
+        if "submit" not in view and may_approve(record):
+            # A page has room for what no modal can show.
+            self._deciding.send_page(
+                value, principal=acting, user_id=user, channel=place.channel, ts=place.message_ts
+            )
         origin = ViewOrigin(value, place.channel, place.message_ts, nonce, place.at_home)
         return {**view, "private_metadata": origin.encode()}

@@ -16,6 +16,7 @@ from executor.domain.operation import OperationStatus
 from executor.engine.second_factor import Enrolled, enrol
 from executor.store import clock
 from tests.support.bot_harness import REVIEWER, Harness, make_policy, proposing
+from tests.support.card_reading import action_ids
 from tests.support.words import press
 
 TENANT = TenantId("TSIGNOFF")
@@ -48,6 +49,10 @@ async def _link(h: Harness) -> str:
     """Click Approve and read the link that comes for it, as the address of this test's bot."""
     await h.start_run()
     await press(h, REVIEWER, await h.settled_card(), "approve")
+    return await _sent_link(h)
+
+
+async def _sent_link(h: Harness) -> str:
     direct = h.workspace.direct(REVIEWER)
     assert direct is not None
     await h.workspace.wait_for(lambda w: w.visible(direct.id))
@@ -130,3 +135,26 @@ async def test_what_is_no_decision_records_none(
             assert answer.status == 410
     assert await h.decisions() == []
     assert await h.operations() == [OperationStatus.AWAITING]
+
+
+async def test_what_no_modal_can_show_is_read_and_decided_on_the_page(database_url: str) -> None:
+    long = "ありがとうございました。" * 5_000
+    async with Harness(
+        database_url,
+        policy=make_policy(email={"max_text_characters": 100_000}),
+        step_up=StepUp(PUBLIC, SEALER),
+        model=proposing(message=f"{long}\n\n900 EUR"),
+    ) as h:
+        await h.start_run()
+        card = await h.card(lambda m: "review" in action_ids(m.blocks))
+        assert "approve" not in action_ids(card.blocks)
+        await press(h, REVIEWER, card, "review")
+        url = await _sent_link(h)
+        async with aiohttp.ClientSession() as browser:
+            async with browser.get(url) as answer:
+                page = await answer.text()
+                assert long in page
+                assert "900 EUR" in page
+            async with browser.post(url, data={"vote": "approve"}) as answer:
+                assert "Recorded: you approved op_1." in await answer.text()
+        await h.until_operation(OperationStatus.SUCCEEDED)
