@@ -96,6 +96,10 @@ async def wait_for_the_end(
     async def ended() -> tuple[OperationRecord, list[RunStatusLine]]:
         while True:
             record = await _record(stage, operation)
+            if _waits_for_a_person(record):
+                # Its parts are read one after the other: what was moved between them, by a machine
+                # that goes on, shows in a second reading.
+                record = await _record(stage, operation)
             runs = await runs_since(stage, earlier_runs)
             asked = _waits_for_a_person(record)
             all_ended = record.status not in RUN_WAITS_FOR and all(
