@@ -24,7 +24,7 @@ from executor.domain.run import ENDED, RunStatus
 from executor.domain.terms import terms_for
 from executor.domain.transition import NoChange, Reason, Refused
 from executor.engine import endings
-from executor.engine.click import NotConfirmed
+from executor.engine.click import NotConfirmed, refused_answer
 from executor.engine.endings import RunKey
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
@@ -80,12 +80,7 @@ def answer(result: AskResult, number: int | None) -> JsonObject | None:
         case Asked(left=left):
             return {"kind": "asked", "left": left, "operation": number}
         case Refused():
-            return {
-                "kind": "refused",
-                "reason": result.reason.value,
-                "detail": result.detail,
-                "operation": number,
-            }
+            return refused_answer(result, number)
         case NoChange() | NotConfirmed():
             return None
         case _:

@@ -106,17 +106,28 @@ def answer(
                 ),
             }
         case Refused():
+            return {**refused_answer(result, operation), **run}
+        case NoChange():
             return {
-                "kind": "refused",
-                "reason": result.reason.value,
-                "detail": result.detail,
-                "operation": operation,
+                **unchanged_answer(result.reason or Reason.ALREADY_VOTED, operation),
                 **run,
             }
-        case NoChange():
-            reason = result.reason or Reason.ALREADY_VOTED
-            return {"kind": "unchanged", "reason": reason.value, "operation": operation, **run}
         case NotConfirmed():
             return None
         case _:
             assert_never(result)
+
+
+def refused_answer(refused: Refused, operation: int | None) -> JsonObject:
+    """Spell a refusal as the private answer of whatever was asked for."""
+    return {
+        "kind": "refused",
+        "reason": refused.reason.value,
+        "detail": refused.detail,
+        "operation": operation,
+    }
+
+
+def unchanged_answer(reason: Reason, operation: int | None) -> JsonObject:
+    """Spell that nothing was changed, and why, as the private answer."""
+    return {"kind": "unchanged", "reason": reason.value, "operation": operation}

@@ -10,7 +10,7 @@ from executor.domain.closing_draft import ClosingDraft
 from executor.domain.ids import ApprovalId, OperationId, PrincipalId, TenantId
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import NoChange, Refused
-from executor.engine.click import NotConfirmed
+from executor.engine.click import NotConfirmed, refused_answer, unchanged_answer
 from executor.store.operations import OperationKey
 
 
@@ -86,14 +86,9 @@ def answer(asked: Edit | AskAgain, result: EditResult, operation: int | None) ->
             # They stand in the form, where they can be corrected.
             return None
         case Refused():
-            return {
-                "kind": "refused",
-                "reason": result.reason.value,
-                "detail": result.detail,
-                "operation": operation,
-            }
+            return refused_answer(result, operation)
         case NoChange(reason=reason) if reason is not None:
-            return {"kind": "unchanged", "reason": reason.value, "operation": operation}
+            return unchanged_answer(reason, operation)
         case NoChange() | NotConfirmed() | MayBeEdited():
             return None
         case _:

@@ -20,7 +20,7 @@ from executor.domain.payloads import JsonObject
 from executor.domain.policy import Permission
 from executor.domain.transition import NoChange, Reason, Refused, Transition
 from executor.engine import endings
-from executor.engine.click import NotConfirmed
+from executor.engine.click import NotConfirmed, refused_answer
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.rights import read_rights
@@ -67,12 +67,7 @@ def answer(result: WithdrawResult, number: int | None) -> JsonObject | None:
         case Withdrawn():
             return {"kind": "withdrawn", "operation": number}
         case Refused():
-            return {
-                "kind": "refused",
-                "reason": result.reason.value,
-                "detail": result.detail,
-                "operation": number,
-            }
+            return refused_answer(result, number)
         case NoChange() | NotConfirmed():
             return None
         case _:

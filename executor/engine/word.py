@@ -14,7 +14,7 @@ from executor.domain.ids import AttemptId, OperationId, PrincipalId, TenantId
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import NoChange, Refused
-from executor.engine.click import NotConfirmed
+from executor.engine.click import NotConfirmed, refused_answer, unchanged_answer
 from executor.store.operations import OperationKey
 
 
@@ -99,14 +99,9 @@ def answer(result: WordResult, operation: int | None) -> JsonObject | None:
                 "operation": operation,
             }
         case Refused():
-            return {
-                "kind": "refused",
-                "reason": result.reason.value,
-                "detail": result.detail,
-                "operation": operation,
-            }
+            return refused_answer(result, operation)
         case NoChange(reason=reason) if reason is not None:
-            return {"kind": "unchanged", "reason": reason.value, "operation": operation}
+            return unchanged_answer(reason, operation)
         case NoChange() | NotConfirmed() | MayBeGiven():
             return None
         case _:
