@@ -58,8 +58,9 @@ class Terms:
         """Whether the policy's own consent is enough."""
         return not self.requirements
 
-    def stricter(self, now: Terms) -> Terms:
-        """Join with the terms that the policy would make now: consent has to meet both."""
+    def under(self, policy: Policy, kind: str, facts: RiskFacts) -> Terms:
+        """Join with the terms that this policy would make now: consent has to meet both."""
+        now = terms_for(policy, kind, facts)
         both = dict.fromkeys((*self.requirements, *now.requirements))
         return replace(
             self,

@@ -21,7 +21,6 @@ from executor.domain.journal import Chain, JournalEntry
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject, storable_text
 from executor.domain.run import ENDED, RunStatus
-from executor.domain.terms import terms_for
 from executor.domain.transition import NoChange, Reason, Refused
 from executor.engine import endings
 from executor.engine.click import NotConfirmed, refused_answer
@@ -245,7 +244,7 @@ class _Hearing:
         self, one: Ask, row: OperationRow, consent: Approval, authority: Authority
     ) -> Refused | None:
         """Whoever may decide may ask, and whoever asked for the run."""
-        terms = consent.terms.stricter(terms_for(authority.policy, row.kind, row.risks))
+        terms = consent.terms.under(authority.policy, row.kind, row.risks)
         may_not = (
             None
             if one.principal == row.requester

@@ -15,7 +15,6 @@ from datetime import timedelta
 from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.ids import TenantId, slack_user
 from executor.domain.intent import CLOSE_TICKET, REOPEN_TICKET
-from executor.domain.terms import terms_for
 from executor.domain.transition import Reason, Refused
 from executor.engine.card_record import OperationRecord
 from executor.engine.click import Click
@@ -84,11 +83,11 @@ async def look(engine: Engine, tenant: TenantId, token: str) -> Shown | Refused:
             return Refused(Reason.LINK_ENDED)
         record = await read_operation(conn, tenant, link.operation_id)
         policy = (await tenants.share_policies(conn, [tenant])).get(tenant)
-    asks = record.approval.terms.step_up
-    kind = CLOSE_TICKET if record.undoes is None else REOPEN_TICKET
+    terms = record.approval.terms
     if policy is not None:
-        asks = asks or terms_for(policy, kind, record.risks).step_up
-    return Shown(link, record, asks)
+        kind = CLOSE_TICKET if record.undoes is None else REOPEN_TICKET
+        terms = terms.under(policy, kind, record.risks)
+    return Shown(link, record, terms.step_up)
 
 
 def click_by_link(link: DecisionLink, vote: Vote, note: str, *, second_factor: bool) -> Click:

@@ -20,7 +20,7 @@ from executor.domain.identity import Identity
 from executor.domain.ids import PrincipalId, TenantId
 from executor.domain.journal import Chain
 from executor.domain.payloads import JsonObject, storable_text
-from executor.domain.terms import Terms, terms_for
+from executor.domain.terms import Terms
 from executor.domain.transition import NoChange, Reason, Refused
 from executor.engine import endings
 from executor.engine.click import Click, ClickResult, NotConfirmed, Recorded, answer
@@ -157,7 +157,8 @@ async def _one(
     if isinstance(expired, approval.Moved):
         consent = _expire(row, consent, expired, fold, chain)
         row = fold.rows[click.key]
-    case = _Case(click, row, authority, person, asked, _joined(row, consent, authority))
+    terms = consent.terms.under(authority.policy, row.kind, row.risks)
+    case = _Case(click, row, authority, person, asked, terms)
     event = _vote(case, consent, fold)
     decision = approval.decide(consent, event, now=chain.now)
     if isinstance(decision, approval.Moved):
@@ -195,10 +196,6 @@ class _Case:
         """Whose yes does not count: whoever asked for it or wrote it."""
         wrote = () if self.row.editor is None else (self.row.editor,)
         return frozenset((*(who for who, _ in self.asked), *wrote))
-
-
-def _joined(row: OperationRow, consent: Approval, authority: Authority) -> Terms:
-    return consent.terms.stricter(terms_for(authority.policy, row.kind, row.risks))
 
 
 def _voters(clicks: Sequence[Click], fold: Fold) -> list[tuple[TenantId, PrincipalId]]:

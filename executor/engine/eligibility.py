@@ -9,7 +9,7 @@ from executor.domain import identity
 from executor.domain.grant import Resource
 from executor.domain.ids import OperationId, PrincipalId, TenantId
 from executor.domain.risk import RiskFacts
-from executor.domain.terms import Terms, terms_for
+from executor.domain.terms import Terms
 from executor.domain.transition import Reason, Refused
 from executor.engine.engine import Engine
 from executor.engine.rights import read_rights
@@ -30,8 +30,8 @@ async def objection_to_deciding(
     policy = policies.get(tenant)
     if policy is None or row is None:
         return Refused(Reason.NOT_PERMITTED)
-    current = terms_for(policy, row.kind, RiskFacts.from_json(row.risks))
-    terms = Terms.from_json(row.terms).stricter(current)
+    facts = RiskFacts.from_json(row.risks)
+    terms = Terms.from_json(row.terms).under(policy, row.kind, facts)
     return rights.authority(policy, now).objection_to_voting(
         principal, terms.requirements, Resource(row.kind, row.desk, row.ticket_id)
     ) or identity.objection(known.get((tenant, principal)), policy.slack.team, now=now)

@@ -12,7 +12,7 @@ from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.grant import Resource
 from executor.domain.ids import PrincipalId, TenantId
 from executor.domain.risk import RiskFacts
-from executor.domain.terms import Requirement, Terms, terms_for
+from executor.domain.terms import Requirement, Terms
 from executor.engine.rights import read_rights
 from executor.store import clock, tenants
 from executor.store.card_records import AnyRow
@@ -35,9 +35,8 @@ async def lacking_votes(
     yes = [PrincipalId(vote.principal) for vote in votes if vote.vote == Vote.APPROVE]
     rights = await read_rights(conn, policies, [(tenant, who) for who in yes])
     authority = rights.authority(policies[tenant], await clock.now(conn))
-    terms = Terms.from_json(row.terms).stricter(
-        terms_for(authority.policy, row.kind, RiskFacts.from_json(row.risks))
-    )
+    facts = RiskFacts.from_json(row.risks)
+    terms = Terms.from_json(row.terms).under(authority.policy, row.kind, facts)
     wrote = () if row.editor is None else (PrincipalId(row.editor),)
     besides = frozenset((*(who for who, _ in asked), *wrote))
     resource = Resource(row.kind, row.desk, row.ticket_id)

@@ -15,7 +15,6 @@ from executor.domain.ids import ApprovalId, TenantId
 from executor.domain.journal import Chain, JournalEntry
 from executor.domain.nudge import Nudge, NudgeKind, due, schedule
 from executor.domain.policy import Policy
-from executor.domain.terms import terms_for
 from executor.engine.endings import lock_cards_and_chain
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
@@ -90,7 +89,7 @@ def _made(
 
 def _whose_votes(row: OperationRow, consent: Approval, policy: Policy) -> tuple[str, ...]:
     """Name everybody, by the policy, whose vote the approval could still use."""
-    terms = consent.terms.stricter(terms_for(policy, row.kind, row.risks))
+    terms = consent.terms.under(policy, row.kind, row.risks)
     named: dict[str, None] = {}
     for who in (who for requirement in terms.requirements for who in requirement.of):
         members = (

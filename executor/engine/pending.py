@@ -15,7 +15,7 @@ from executor.domain.authority import Authority
 from executor.domain.grant import Resource
 from executor.domain.ids import OperationId, PrincipalId, TenantId
 from executor.domain.risk import RiskFacts
-from executor.domain.terms import Terms, terms_for
+from executor.domain.terms import Terms
 from executor.domain.transition import Reason, Refused
 from executor.engine.engine import Engine
 from executor.engine.rights import read_rights
@@ -94,9 +94,8 @@ def _waits_for(authority: Authority, principal: PrincipalId, row: AnyRow) -> boo
     """Say whether a vote of this person would count for a requirement that is not met yet."""
     if any(who == principal for who, *_ in row.votes):
         return False
-    terms = Terms.from_json(row.terms).stricter(
-        terms_for(authority.policy, row.kind, RiskFacts.from_json(row.risks))
-    )
+    facts = RiskFacts.from_json(row.risks)
+    terms = Terms.from_json(row.terms).under(authority.policy, row.kind, facts)
     besides = frozenset(
         PrincipalId(who) for who in (*row.asked_by, row.requester, row.editor) if who is not None
     )

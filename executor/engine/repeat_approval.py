@@ -94,7 +94,7 @@ class Repeats:
         self, row: OperationRow, policy: Policy, consent: Approval, yes: Yes
     ) -> approval.VoteCast:
         """Count what would be lacking with this vote, by the rules of then and by those of now."""
-        terms = consent.terms.stricter(terms_for(policy, row.kind, row.risks))
+        terms = consent.terms.under(policy, row.kind, row.risks)
         missing = self.rights.authority(policy, self.chain.now).still_needed(
             terms.requirements,
             [*consent.approving, yes.principal],

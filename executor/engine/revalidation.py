@@ -25,7 +25,7 @@ from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
 from executor.domain.policy import Permission, Policy
 from executor.domain.run import RunStatus
-from executor.domain.terms import Terms, terms_for
+from executor.domain.terms import Terms
 from executor.domain.ticket import BUILTIN_DESK, Ticket, TicketStatus
 from executor.domain.transition import Reason, Refused
 from executor.engine import endings
@@ -186,7 +186,7 @@ def checks(
         return (Check(CheckName.RULES, Refused(Reason.POLICY_CHANGED)),)
     run = world.runs.get((row.tenant_id, row.run_id))
     authority = world.authority(policy)
-    terms = consent.terms.stricter(terms_for(policy, row.kind, row.risks))
+    terms = consent.terms.under(policy, row.kind, row.risks)
     voters = authority.behind(
         terms.requirements,
         consent.counting(step_up=terms.step_up),
