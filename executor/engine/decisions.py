@@ -18,6 +18,7 @@ from executor.domain.authority import Authority
 from executor.domain.errors import CommitUnknown
 from executor.domain.identity import Identity
 from executor.domain.ids import PrincipalId, TenantId
+from executor.domain.interest import Interest
 from executor.domain.journal import Chain
 from executor.domain.payloads import JsonObject, storable_text
 from executor.domain.terms import Terms
@@ -158,7 +159,8 @@ async def _one(
         consent = _expire(row, consent, expired, fold, chain)
         row = fold.rows[click.key]
     terms = consent.terms.under(authority.policy, row.kind, row.risks)
-    case = _Case(click, row, authority, person, asked, terms)
+    interest = Interest(row.requester, asked, row.editor)
+    case = _Case(click, row, authority, person, interest, terms)
     event = _vote(case, consent, fold)
     decision = approval.decide(consent, event, now=chain.now)
     if isinstance(decision, approval.Moved):
@@ -188,14 +190,8 @@ class _Case:
     row: OperationRow
     authority: Authority
     person: Identity | None
-    asked: Sequence[tuple[PrincipalId, bool]]
+    interest: Interest
     terms: Terms
-
-    @property
-    def besides(self) -> frozenset[PrincipalId]:
-        """Whose yes does not count: whoever asked for it or wrote it."""
-        wrote = () if self.row.editor is None else (self.row.editor,)
-        return frozenset((*(who for who, _ in self.asked), *wrote))
 
 
 def _voters(clicks: Sequence[Click], fold: Fold) -> list[tuple[TenantId, PrincipalId]]:
@@ -210,7 +206,7 @@ def _vote(case: _Case, consent: Approval, fold: Fold) -> approval.VoteCast:
     if click.vote is Vote.APPROVE:
         counting.append(click.principal)
     missing = case.authority.still_needed(
-        terms.requirements, counting, case.row.resource, case.besides
+        terms.requirements, counting, case.row.resource, case.interest.people
     )
     return approval.VoteCast(
         click.principal,
@@ -228,23 +224,17 @@ def _vote(case: _Case, consent: Approval, fold: Fold) -> approval.VoteCast:
 def _objection(case: _Case, fold: Fold) -> Refused | None:
     """Say why this person may not decide this; anybody permitted may reject their own request."""
     click, authority = case.click, case.authority
-    approves = click.vote is Vote.APPROVE
     about_the_person = authority.objection_to_voting(
         click.principal, case.terms.requirements, case.row.resource
     ) or identity.objection(case.person, authority.policy.slack.team, now=authority.now)
     if about_the_person is not None:
         return about_the_person
-    if approves:
-        for requester, linked in case.asked:
-            if requester == click.principal:
-                return Refused(Reason.LINKED_REQUEST if linked else Reason.OWN_REQUEST)
-        if case.row.editor == click.principal:
-            return Refused(Reason.OWN_EDIT)
-        on_their_behalf = authority.objection_to_voting(
-            click.principal, case.terms.requirements, case.row.resource, case.besides
+    if click.vote is Vote.APPROVE:
+        interested = case.interest.objection_to_approving(
+            authority, click.principal, case.terms.requirements, case.row.resource
         )
-        if on_their_behalf is not None:
-            return on_their_behalf
+        if interested is not None:
+            return interested
     run = fold.run_of(click.key) if click.stops_run else None
     if run is not None:
         may_not_stop = endings.objection_to_cancelling(authority, run.requester, click.principal)
@@ -320,7 +310,7 @@ def _record(
     click, row = case.click, case.row
     view_digest = _shown(click, fold)
     wanted = tuple(who for r in case.terms.requirements for who in r.of)
-    standing = case.authority.standing(click.principal, wanted, row.resource, case.besides)
+    standing = case.authority.standing(click.principal, wanted, row.resource, case.interest.people)
     behalf = None if standing is None else standing.on_behalf_of
     note = storable_text(click.note)[:LONGEST_NOTE]
     fold.decisions[consent.id, click.principal] = approvals.Decision(

@@ -11,6 +11,7 @@ from dataclasses import replace
 from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.grant import Resource
 from executor.domain.ids import PrincipalId, TenantId
+from executor.domain.interest import Interest
 from executor.domain.risk import RiskFacts
 from executor.domain.terms import Requirement, Terms
 from executor.engine.rights import read_rights
@@ -37,8 +38,8 @@ async def lacking_votes(
     authority = rights.authority(policies[tenant], await clock.now(conn))
     facts = RiskFacts.from_json(row.risks)
     terms = Terms.from_json(row.terms).under(authority.policy, row.kind, facts)
-    wrote = () if row.editor is None else (PrincipalId(row.editor),)
-    besides = frozenset((*(who for who, _ in asked), *wrote))
+    editor = None if row.editor is None else PrincipalId(row.editor)
+    besides = Interest(PrincipalId(row.requester), asked, editor).people
     resource = Resource(row.kind, row.desk, row.ticket_id)
     lacking = []
     for requirement in terms.requirements:

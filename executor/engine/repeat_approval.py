@@ -14,6 +14,7 @@ from executor.domain import approval
 from executor.domain.approval import Approval, ApprovalStatus, Vote
 from executor.domain.effect import EffectStatus
 from executor.domain.ids import ApprovalId, AttemptId, PrincipalId, TenantId
+from executor.domain.interest import Interest
 from executor.domain.journal import Chain
 from executor.domain.payloads import JsonObject, storable_text
 from executor.domain.policy import Policy
@@ -50,7 +51,7 @@ class Repeats:
     engine: Engine
     chain: Chain
     under_way: dict[OperationKey, Approval]
-    besides: Mapping[OperationKey, frozenset[PrincipalId]]
+    asked: Mapping[OperationKey, Sequence[tuple[PrincipalId, bool]]]
     rights: Rights
 
     def open_for(self, row: OperationRow, attempt: AttemptId) -> Approval | None:
@@ -99,7 +100,7 @@ class Repeats:
             terms.requirements,
             [*consent.approving, yes.principal],
             row.resource,
-            self.besides.get(row.key, frozenset()),
+            Interest(row.requester, self.asked.get(row.key, ()), row.editor).people,
         )
         return approval.VoteCast(
             yes.principal, Vote.APPROVE, row.digest, row.content_revision, yes.note, missing
@@ -174,12 +175,8 @@ async def repeats_of(
     """
     under_way = await approvals.repeats_under_way(conn, [row.key for row in rows])
     voters = [(key[0], who) for key, found in under_way.items() for who in found.approving]
-    besides = {
-        row.key: frozenset((row.requester, *(who for who, _ in asked.get(row.key, []))))
-        for row in rows
-    }
     rights = await read_rights(conn, policies, [*speakers, *voters])
-    return Repeats(conn, engine, chain, under_way, besides, rights)
+    return Repeats(conn, engine, chain, under_way, asked, rights)
 
 
 async def end_overtaken(repeats: Repeats, state: State, actor: str) -> None:

@@ -20,6 +20,7 @@ from executor.domain.grant import Resource
 from executor.domain.identity import Identity
 from executor.domain.ids import PrincipalId, RunId, TenantId, is_policy
 from executor.domain.intent import CLOSE_TICKET, REOPEN_TICKET
+from executor.domain.interest import Interest
 from executor.domain.journal import Chain
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
@@ -99,6 +100,10 @@ class World:
     closings: dict[OperationKey, OperationRow]
     chain: Chain
     sights: Mapping[OperationKey, Sight] = field(default_factory=dict)
+
+    def interest(self, row: OperationRow) -> Interest:
+        """Say who has an interest in an operation."""
+        return Interest(row.requester, self.asked.get(row.key, []), row.editor)
 
     def authority(self, policy: Policy) -> Authority:
         """Say who may do what under these locks."""
@@ -191,7 +196,7 @@ def checks(
         terms.requirements,
         consent.counting(step_up=terms.step_up),
         row.resource,
-        _besides(row, world),
+        world.interest(row).people,
     )
     done = (row.tenant_id, row.intent_key) in world.succeeded
     return (
@@ -314,7 +319,7 @@ def _quorum_objection(
         else:
             consents = terms.asks_nobody
         return None if consents else Refused(Reason.POLICY_CHANGED)
-    voters, besides = consent.counting(step_up=terms.step_up), _besides(row, world)
+    voters, besides = consent.counting(step_up=terms.step_up), world.interest(row).people
     if authority.still_needed(terms.requirements, voters, row.resource, besides) <= 0:
         return None
     wanted = tuple(who for r in terms.requirements for who in r.of)
@@ -322,12 +327,6 @@ def _quorum_objection(
     if unseen:
         return Refused(Reason.IDENTITY_UNKNOWN, {"groups": list(unseen)})
     return Refused(Reason.NOT_PERMITTED, {"missing": Permission.APPROVE.value})
-
-
-def _besides(row: OperationRow, world: World) -> frozenset[PrincipalId]:
-    """Name whose yes does not count: whoever asked for it or wrote it."""
-    asked = [who for who, _ in world.asked.get(row.key, [])]
-    return frozenset((*asked, row.editor or row.requester))
 
 
 def _identity_objection(

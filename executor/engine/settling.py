@@ -233,10 +233,12 @@ def _objection(hearing: _Hearing, word: Word, row: OperationRow, policy: Policy)
         return Refused(Reason.ATTEMPT_CHANGED)
     if word.said is not Said.SEND_AGAIN:
         return None
-    for requester, linked in hearing.world.asked.get(row.key, []):
-        if requester == word.principal:
-            return Refused(Reason.LINKED_REQUEST if linked else Reason.OWN_REQUEST)
-    return objection_to_repeating(_circumstances(hearing.world, row, policy))
+    authority = hearing.repeats.rights.authority(policy, hearing.world.chain.now)
+    requirements = terms_for(policy, row.kind, row.risks).requirements
+    interested = hearing.world.interest(row).objection_to_approving(
+        authority, word.principal, requirements, row.resource
+    )
+    return interested or objection_to_repeating(_circumstances(hearing.world, row, policy))
 
 
 def _objection_to(

@@ -6,10 +6,11 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import text
 
 from bot.sandbox.clock import VirtualClock
 from bot.sandbox.provider_faults import Fault, PlannedFault
@@ -23,6 +24,8 @@ from executor.domain.transition import NoChange, Reason, Refused
 from executor.engine.card_record import OperationRecord
 from executor.engine.claims import ClaimedOperation
 from executor.engine.endings import Stopped
+from executor.engine.granting import Given as RoleGiven
+from executor.engine.granting import Wish, give
 from executor.engine.late_evidence import Recorded, record
 from executor.engine.opening import NotOpened, Opened
 from executor.engine.presenting import operation_record
@@ -31,7 +34,7 @@ from executor.engine.settling import read_back, settle
 from executor.engine.setup import activate_policy
 from executor.engine.sweeper import sweep
 from executor.engine.word import Given, Said, Word, WordResult
-from executor.store import late_evidence
+from executor.store import clock, late_evidence
 from executor.store.database import Database
 from tests.support import invariants
 from tests.support.doubt import Doubt
@@ -155,6 +158,20 @@ async def test_the_rules_of_an_approval_hold_for_each_vote(office: Office) -> No
     assert len(await office.rows("SELECT 1 FROM journal WHERE event = 'word_given'")) == 1
     notices = [json.dumps(a) for (a,) in await office.rows("SELECT answer FROM notices")]
     assert any("already_voted" in answer for answer in notices)
+
+
+async def test_neither_who_wrote_it_nor_who_acts_for_the_requester_has_it_repeated(
+    office: Office,
+) -> None:
+    _, opened = await _in_doubt(office)
+    async with office.database.transaction() as conn:
+        await conn.execute(text("UPDATE operations SET editor = :who"), {"who": RENE})
+        until = await clock.now(conn) + timedelta(hours=1)
+    wish = Wish(OTTO, "approver", ends_at=until, on_behalf_of=RIKO)
+    assert isinstance(await give(office.engine, TENANT, RIKO, wish), RoleGiven)
+    assert _reason(await _say(office, opened, RENE)) is Reason.OWN_EDIT
+    assert _reason(await _say(office, opened, OTTO)) is Reason.OWN_REQUEST
+    assert await _stand(office) == (["unknown"], ["unknown"], ["consumed"])
 
 
 async def test_of_many_at_once_each_person_counts_once(office: Office) -> None:
