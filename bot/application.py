@@ -160,15 +160,34 @@ class Bot:
         full = FullViews(engine, self._deciding, people, painter, opener, whisperer)
         clicks = Clicks(engine, self._deciding, pressing, full, painter, opener, whisperer)
         self._settling = Settling(
-            engine, tenant, people, painter, opener, whisperer, self._kept, clicks.outdated
+            engine,
+            tenant,
+            people,
+            pressing,
+            full,
+            painter,
+            opener,
+            whisperer,
+            self._kept,
+            clicks.outdated,
         )
         # What is edited here is frozen here, so this takes what the executor's emails leave by.
         shop = None if providers is None else Workshop(engine, providers, ClosureEmails())
         self._editing = Editing(
-            engine, shop, tenant, people, painter, opener, whisperer, self._kept, clicks.outdated
+            engine,
+            shop,
+            tenant,
+            people,
+            pressing,
+            full,
+            painter,
+            opener,
+            whisperer,
+            self._kept,
+            clicks.outdated,
         )
         self._proposing = Proposing(
-            engine, shop, tenant, people, whisperer, self._kept, clicks.outdated
+            engine, shop, tenant, people, pressing, whisperer, self._kept, clicks.outdated
         )
         self._asking = Asking(
             engine,

@@ -6,7 +6,7 @@ what was typed is not lost where it cannot be recorded.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -19,10 +19,11 @@ from bot.identity import IdentityWatch
 from bot.ingress.handler import REQUEST_HASH
 from bot.kept_work import KeptWork
 from bot.listeners.clicks import read_click
+from bot.listeners.form_answers import keep_open, problem_of
 from bot.listeners.full_views import FullViews
 from bot.listeners.opening_views import ViewOpener
 from bot.listeners.payload import ButtonClick
-from bot.listeners.pressing import Pressing
+from bot.listeners.pressing import Outdated, Pressing
 from bot.listeners.recording import Recording
 from bot.listeners.views import read_submission
 from bot.notice_text import refusal_text
@@ -33,10 +34,7 @@ from executor.domain.errors import DatabaseUnavailable
 from executor.domain.ids import OperationId, TenantId
 from executor.domain.transition import Reason, Refused
 from executor.engine.asking import Ask, AskResult, ask, objection_to_asking, read_back
-from executor.engine.click import NotConfirmed
 from executor.engine.engine import Engine
-
-Outdated = Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]
 
 QUESTION_BLOCK = "question"
 QUESTION_INPUT = "text"
@@ -94,11 +92,11 @@ class Asking:
         submitted = read_submission(body)
         origin = None if submitted is None else AskOrigin.decode(submitted.view.private_metadata)
         if submitted is None or origin is None or not submitted.is_for(self._tenant):
-            await _problem(ack, replies.outdated_card())
+            await keep_open(ack, QUESTION_BLOCK, replies.outdated_card())
             return
         question = submitted.typed(QUESTION_BLOCK, QUESTION_INPUT)
         if not question:
-            await _problem(ack, question_wanted())
+            await keep_open(ack, QUESTION_BLOCK, question_wanted())
             return
         asked = Ask(
             tenant_id=self._tenant,
@@ -112,16 +110,13 @@ class Asking:
         try:
             result = await self._recording.record(asked)
         except DatabaseUnavailable:
-            await _problem(ack, replies.database_away())
+            await keep_open(ack, QUESTION_BLOCK, replies.database_away())
             return
-        if isinstance(result, Refused) and result.reason is Reason.IDENTITY_UNKNOWN:
-            await _problem(ack, replies.identity_unverified())
-        elif isinstance(result, Refused):
-            await _problem(ack, refusal_text(result.reason, result.detail))
-        elif isinstance(result, NotConfirmed):
-            await _problem(ack, replies.not_confirmed())
-        else:
+        problem = problem_of(result)
+        if problem is None:
             await ack()
+        else:
+            await keep_open(ack, QUESTION_BLOCK, problem)
 
     async def idle(self) -> None:
         """Wait until every question that was taken has been answered."""
@@ -144,8 +139,3 @@ class Asking:
             return
         origin = AskOrigin(operation, place.told_in)
         await self._opener.open(click, self._painter.draw_ask_form(record, origin))
-
-
-async def _problem(ack: AsyncAck, text: str) -> None:
-    """Keep the form open with a sentence under its input."""
-    await ack(response_action="errors", errors={QUESTION_BLOCK: text})

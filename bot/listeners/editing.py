@@ -6,7 +6,7 @@ the form stays, with each problem under the input that it is about.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,26 +21,23 @@ from bot.identity import IdentityWatch
 from bot.ingress.handler import REQUEST_HASH
 from bot.kept_work import KeptWork
 from bot.listeners.clicks import read_click
+from bot.listeners.form_answers import keep_open, problem_of
+from bot.listeners.full_views import FullViews
 from bot.listeners.opening_views import ViewOpener
 from bot.listeners.payload import ButtonClick
+from bot.listeners.pressing import Outdated, Pressing
 from bot.listeners.recording import Recording
 from bot.listeners.views import read_submission
-from bot.notice_text import refusal_text
 from bot.whisper import Whisperer
 from executor.domain.closing_draft import ClosingDraft
-from executor.domain.errors import Corrupt, DatabaseUnavailable
+from executor.domain.errors import DatabaseUnavailable
 from executor.domain.ids import PrincipalId, TenantId
 from executor.domain.transition import Reason, Refused
-from executor.engine.card_record import OperationRecord
-from executor.engine.click import NotConfirmed
 from executor.engine.editing import edit
 from executor.engine.engine import Engine
-from executor.engine.presenting import operation_record
 from executor.engine.pressing import read_back
 from executor.engine.replacement import Edit, EditResult, MayBeEdited
 from executor.engine.replacement_scene import Workshop
-
-Outdated = Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]
 
 _ASK_BY_SECONDS = 0.9
 """Opening the form needs the rest of the trigger's three seconds."""
@@ -58,15 +55,18 @@ class Editing:
         shop: Workshop | None,
         tenant: TenantId,
         people: IdentityWatch,
+        pressing: Pressing,
+        views: FullViews,
         painter: CardPainter,
         opener: ViewOpener,
         whisperer: Whisperer,
         kept: KeptWork,
         outdated: Outdated,
     ) -> None:
-        self._engine = engine
         self._shop = shop
         self._tenant = tenant
+        self._pressing = pressing
+        self._views = views
         self._painter = painter
         self._opener = opener
         self._whisperer = whisperer
@@ -78,11 +78,7 @@ class Editing:
     async def ask(self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]) -> None:
         """Open the form for whoever may edit; else say, on record, why not."""
         click = read_click(body)
-        if click is None:
-            await ack()
-            return
-        if not click.is_for(self._tenant):
-            self._say(click, replies.sentence(Reason.OTHER_WORKSPACE, {}))
+        if click is None or not self._pressing.is_ours(click):
             await ack()
             return
         value = ButtonValue.decode(click.action.value)
@@ -111,10 +107,10 @@ class Editing:
         if submission is not None:
             origin = EditOrigin.decode(submission.view.private_metadata)
         if submission is None or origin is None or not submission.is_for(self._tenant):
-            await _problem(ack, replies.outdated_card())
+            await keep_open(ack, TO_BLOCK, replies.outdated_card())
             return
         if self._shop is None:
-            await _problem(ack, replies.cannot_edit_here())
+            await keep_open(ack, TO_BLOCK, replies.cannot_edit_here())
             return
         draft = read_draft(lambda block: submission.written(block, INPUT), origin.joins)
         who = submission.principal(self._tenant)
@@ -123,7 +119,7 @@ class Editing:
                 self._asked(origin, who, submission.user.id, context, draft)
             )
         except DatabaseUnavailable:
-            await _problem(ack, replies.database_away())
+            await keep_open(ack, TO_BLOCK, replies.database_away())
             return
         await _answer(ack, result)
 
@@ -138,7 +134,7 @@ class Editing:
         return [await edit(self._shop, one)]
 
     async def _open(self, click: ButtonClick, origin: EditOrigin) -> None:
-        record = await self._record(origin.value)
+        record = await self._views.record_of(origin.value.operation)
         if record is None or record.digest != origin.value.digest:
             self._say(click, replies.sentence(Reason.CONTENT_CHANGED, {}))
             return
@@ -148,15 +144,6 @@ class Editing:
             return
         origin = EditOrigin(origin.value, origin.channel, origin.message_ts, form.joins)
         await self._opener.open(click, self._painter.draw_edit_form(form, origin))
-
-    async def _record(self, value: ButtonValue) -> OperationRecord | None:
-        """Read what the button is about; ``None``: there is no such operation to be edited."""
-        reading = operation_record(self._engine, self._tenant, value.operation)
-        try:
-            record = await self._recording.read(reading)
-        except (Corrupt, AssertionError):
-            return None
-        return record if isinstance(record, OperationRecord) else None
 
     def _asked(
         self,
@@ -187,18 +174,11 @@ class Editing:
 
 async def _answer(ack: AsyncAck, result: EditResult) -> None:
     """Close the form where the edit was taken or changes nothing; else tell why it was not."""
-    if isinstance(result, NotConfirmed):
-        await _problem(ack, replies.not_confirmed())
-    elif not isinstance(result, Refused):
-        await ack()
-    elif errors := errors_of(result.detail.get("problems")):
+    errors = errors_of(result.detail.get("problems")) if isinstance(result, Refused) else None
+    problem = problem_of(result)
+    if errors:
         await ack(response_action="errors", errors=errors)
-    elif result.reason is Reason.IDENTITY_UNKNOWN:
-        await _problem(ack, replies.identity_unverified())
+    elif problem is not None:
+        await keep_open(ack, TO_BLOCK, problem)
     else:
-        await _problem(ack, refusal_text(result.reason, result.detail))
-
-
-async def _problem(ack: AsyncAck, text: str) -> None:
-    """Keep the form open with a sentence under its first input."""
-    await ack(response_action="errors", errors={TO_BLOCK: text})
+        await ack()

@@ -8,10 +8,10 @@ from typing import Any
 from slack_bolt.async_app import AsyncAck
 
 from bot.listeners.clicks import read_click
+from bot.listeners.pressing import Outdated
 from bot.operation_value import choice_of
 
 Listener = Callable[[AsyncAck, dict[str, Any], Mapping[str, Any]], Awaitable[None]]
-Outdated = Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]
 
 
 class Menu:

@@ -6,8 +6,12 @@ leads to the card's place, as the record has it.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
+
+from slack_bolt.async_app import AsyncAck
 
 from bot import replies
 from bot.button_value import ButtonValue
@@ -19,6 +23,9 @@ from executor.domain.ids import OperationId
 from executor.domain.transition import Reason
 from executor.engine.engine import Engine
 from executor.engine.redrawing import place_of
+
+Outdated = Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]
+"""Answers a button whose value is not ours."""
 
 
 @dataclass(frozen=True, slots=True)

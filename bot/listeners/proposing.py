@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,17 +14,15 @@ from bot.identity import IdentityWatch
 from bot.ingress.handler import REQUEST_HASH
 from bot.kept_work import KeptWork
 from bot.listeners.clicks import read_click
+from bot.listeners.pressing import Outdated, Pressing
 from bot.listeners.recording import Recording
 from bot.whisper import Whisperer
 from executor.domain.ids import TenantId
-from executor.domain.transition import Reason
 from executor.engine.engine import Engine
 from executor.engine.pressing import read_back
 from executor.engine.proposing_again import propose_again
 from executor.engine.replacement import AskAgain, AskAgainResult
 from executor.engine.replacement_scene import Workshop
-
-Outdated = Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]
 
 
 class Proposing:
@@ -39,12 +37,14 @@ class Proposing:
         shop: Workshop | None,
         tenant: TenantId,
         people: IdentityWatch,
+        pressing: Pressing,
         whisperer: Whisperer,
         kept: KeptWork,
         outdated: Outdated,
     ) -> None:
         self._shop = shop
         self._tenant = tenant
+        self._pressing = pressing
         self._whisperer = whisperer
         self._outdated = outdated
         self._recording: Recording[AskAgain, AskAgainResult] = Recording(
@@ -54,12 +54,7 @@ class Proposing:
     async def again(self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]) -> None:
         """Propose the same again for the ticket as it is now."""
         click = read_click(body)
-        if click is None:
-            await ack()
-            return
-        if not click.is_for(self._tenant):
-            text = replies.sentence(Reason.OTHER_WORKSPACE, {})
-            self._whisperer.say(click.container.channel_id, click.user.id, text)
+        if click is None or not self._pressing.is_ours(click):
             await ack()
             return
         value = ButtonValue.decode(click.action.value)

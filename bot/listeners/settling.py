@@ -7,7 +7,7 @@ it cannot be recorded.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -19,25 +19,23 @@ from bot.identity import IdentityWatch
 from bot.ingress.handler import REQUEST_HASH
 from bot.kept_work import KeptWork
 from bot.listeners.clicks import read_click
+from bot.listeners.form_answers import keep_open, problem_of
+from bot.listeners.full_views import FullViews
 from bot.listeners.opening_views import ViewOpener
 from bot.listeners.payload import ButtonClick
+from bot.listeners.pressing import Outdated, Pressing
 from bot.listeners.recording import Recording
 from bot.listeners.views import read_submission
-from bot.notice_text import refusal_text
 from bot.settle_value import SettleValue
 from bot.whisper import Whisperer
 from bot.word_origin import WordOrigin
-from executor.domain.errors import Corrupt, DatabaseUnavailable
+from executor.domain.errors import DatabaseUnavailable
 from executor.domain.ids import PrincipalId, TenantId
-from executor.domain.transition import Reason, Refused
+from executor.domain.transition import Reason
 from executor.engine.card_record import OperationRecord
-from executor.engine.click import NotConfirmed
 from executor.engine.engine import Engine
-from executor.engine.presenting import operation_record
 from executor.engine.settling import read_back, settle
 from executor.engine.word import MayBeGiven, Said, Word, WordResult
-
-Outdated = Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]
 
 NOTE_BLOCK = "note"
 NOTE_INPUT = "text"
@@ -57,14 +55,17 @@ class Settling:
         engine: Engine,
         tenant: TenantId,
         people: IdentityWatch,
+        pressing: Pressing,
+        views: FullViews,
         painter: CardPainter,
         opener: ViewOpener,
         whisperer: Whisperer,
         kept: KeptWork,
         outdated: Outdated,
     ) -> None:
-        self._engine = engine
         self._tenant = tenant
+        self._pressing = pressing
+        self._views = views
         self._painter = painter
         self._opener = opener
         self._whisperer = whisperer
@@ -98,7 +99,7 @@ class Settling:
         submitted = read_submission(body)
         origin = None if submitted is None else WordOrigin.decode(submitted.view.private_metadata)
         if submitted is None or origin is None or not submitted.is_for(self._tenant):
-            await _problem(ack, replies.outdated_card())
+            await keep_open(ack, NOTE_BLOCK, replies.outdated_card())
             return
         word = self._word(
             origin,
@@ -110,16 +111,13 @@ class Settling:
         try:
             result = await self._recording.record(word)
         except DatabaseUnavailable:
-            await _problem(ack, replies.database_away())
+            await keep_open(ack, NOTE_BLOCK, replies.database_away())
             return
-        if isinstance(result, Refused) and result.reason is Reason.IDENTITY_UNKNOWN:
-            await _problem(ack, replies.identity_unverified())
-        elif isinstance(result, Refused):
-            await _problem(ack, refusal_text(result.reason, result.detail))
-        elif isinstance(result, NotConfirmed):
-            await _problem(ack, replies.not_confirmed())
-        else:
+        problem = problem_of(result)
+        if problem is None:
             await ack()
+        else:
+            await keep_open(ack, NOTE_BLOCK, problem)
 
     async def idle(self) -> None:
         """Wait until every word that was taken has been answered."""
@@ -130,20 +128,14 @@ class Settling:
     ) -> None:
         """Open the form for a word that would count now; else say, on record, why it would not."""
         click = read_click(body)
-        if click is None:
-            await ack()
-            return
-        channel = click.container.channel_id
-        if not click.is_for(self._tenant):
-            text = replies.sentence(Reason.OTHER_WORKSPACE, {})
-            self._whisperer.say(channel, click.user.id, text)
+        if click is None or not self._pressing.is_ours(click):
             await ack()
             return
         value = SettleValue.decode(click.action.value)
         if value is None:
             await self._outdated(ack, body)
             return
-        origin = WordOrigin(said, value, channel, click.container.message_ts)
+        origin = WordOrigin(said, value, click.container.channel_id, click.container.message_ts)
         await self._open_form(click, origin, context)
         await ack()
 
@@ -167,16 +159,10 @@ class Settling:
 
     async def _read(self, origin: WordOrigin) -> OperationRecord | None:
         """Read what the form shows; ``None`` where it is no longer about the same attempt."""
-        value = origin.value
-        try:
-            record = await self._recording.read(
-                operation_record(self._engine, self._tenant, value.operation)
-            )
-        except (Corrupt, AssertionError):
+        record = await self._views.record_of(origin.value.operation)
+        if record is None or record.doubt is None:
             return None
-        if not isinstance(record, OperationRecord) or record.doubt is None:
-            return None
-        return record if record.doubt.attempt_id == value.attempt else None
+        return record if record.doubt.attempt_id == origin.value.attempt else None
 
     def _word(
         self,
@@ -201,8 +187,3 @@ class Settling:
             user_id=user_id,
             only_asks=only_asks,
         )
-
-
-async def _problem(ack: AsyncAck, text: str) -> None:
-    """Keep the form open with a sentence under its note."""
-    await ack(response_action="errors", errors={NOTE_BLOCK: text})

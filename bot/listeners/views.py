@@ -13,8 +13,8 @@ from bot import replies
 from bot.home_delivery import HomeDelivery
 from bot.ingress.handler import REQUEST_HASH
 from bot.listeners.deciding import Deciding
+from bot.listeners.form_answers import keep_open, problem_of
 from bot.listeners.payload import ViewSubmission
-from bot.notice_text import refusal_text
 from bot.replaced import outdated_view
 from bot.view_origin import ViewOrigin
 from executor.domain.approval import Vote
@@ -46,19 +46,17 @@ class Views:
         submitted = read_submission(body)
         origin = self._origin(submitted)
         if submitted is None or origin is None:
-            await _problem(ack, replies.outdated_card())
+            await keep_open(ack, REASON_BLOCK, replies.outdated_card())
             return
         try:
             result = await self._decide(submitted, origin, context, Vote.REJECT)
         except DatabaseUnavailable:
-            await _problem(ack, replies.database_away())
+            await keep_open(ack, REASON_BLOCK, replies.database_away())
             return
-        if isinstance(result, Refused) and result.reason is Reason.IDENTITY_UNKNOWN:
-            await _problem(ack, replies.identity_unverified())
-        elif isinstance(result, Refused) and _may_not_stop(result):
-            await _problem(ack, refusal_text(result.reason, result.detail), STOP_BLOCK)
-        elif isinstance(result, NotConfirmed):
-            await _problem(ack, replies.not_confirmed())
+        problem = problem_of(result) if _keeps_open(result) else None
+        if problem is not None:
+            stops = isinstance(result, Refused) and _may_not_stop(result)
+            await keep_open(ack, STOP_BLOCK if stops else REASON_BLOCK, problem)
         elif origin.modal is not None:
             # The full view lies under it, and is decided.
             await ack(response_action="clear")
@@ -110,13 +108,15 @@ class Views:
         return result
 
 
+def _keeps_open(result: ClickResult) -> bool:
+    """Say whether the same rejection could still count; every other refusal is a notice."""
+    if isinstance(result, Refused):
+        return result.reason is Reason.IDENTITY_UNKNOWN or _may_not_stop(result)
+    return isinstance(result, NotConfirmed)
+
+
 def _may_not_stop(refused: Refused) -> bool:
     return refused.detail.get("missing") == Permission.CANCEL.value
-
-
-async def _problem(ack: AsyncAck, text: str, block: str = REASON_BLOCK) -> None:
-    """Keep the modal open with a sentence under one of its inputs."""
-    await ack(response_action="errors", errors={block: text})
 
 
 def read_submission(body: dict[str, Any]) -> ViewSubmission | None:

@@ -5,7 +5,7 @@ The card is the same for everybody, so everybody sees the button; who may not pr
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,15 +15,13 @@ from bot.identity import IdentityWatch
 from bot.ingress.handler import REQUEST_HASH
 from bot.kept_work import KeptWork
 from bot.listeners.clicks import read_click
-from bot.listeners.pressing import Pressing
+from bot.listeners.pressing import Outdated, Pressing
 from bot.listeners.recording import Recording
 from bot.operation_value import operation_of
 from bot.whisper import Whisperer
 from executor.domain.ids import TenantId
 from executor.engine.engine import Engine
 from executor.engine.withdrawing import Withdrawal, WithdrawResult, read_back, withdraw
-
-Outdated = Callable[[AsyncAck, dict[str, Any]], Awaitable[None]]
 
 
 class Withdrawing:
