@@ -9,7 +9,7 @@ that was not looked at in time, the answer is *look again*, never yes. Pure.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from executor.domain.grant import Grant, Resource
@@ -91,10 +91,21 @@ class Authority:
 
         One person counts once, also when somebody votes on that person's behalf.
         """
-        return max(
-            (r.quorum - len(self.counted(r, voters, resource, besides)) for r in requirements),
-            default=0,
+        lacking = self.lacking(requirements, voters, resource, besides)
+        return max((requirement.quorum for requirement in lacking), default=0)
+
+    def lacking(
+        self,
+        requirements: Iterable[Requirement],
+        voters: Sequence[PrincipalId],
+        resource: Resource,
+        besides: Collection[PrincipalId] = (),
+    ) -> tuple[Requirement, ...]:
+        """Name the requirements that are not met, each with the number of votes that it lacks."""
+        missing = (
+            (r, r.quorum - len(self.counted(r, voters, resource, besides))) for r in requirements
         )
+        return tuple(replace(r, quorum=count) for r, count in missing if count > 0)
 
     def counted(
         self,

@@ -6,7 +6,6 @@ For cards alone: what counts is worked out again, under locks, with each vote.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.grant import Resource
@@ -41,9 +40,4 @@ async def lacking_votes(
     editor = None if row.editor is None else PrincipalId(row.editor)
     besides = Interest(PrincipalId(row.requester), asked, editor).people
     resource = Resource(row.kind, row.desk, row.ticket_id)
-    lacking = []
-    for requirement in terms.requirements:
-        missing = requirement.quorum - len(authority.counted(requirement, yes, resource, besides))
-        if missing > 0:
-            lacking.append(replace(requirement, quorum=missing))
-    return tuple(lacking)
+    return authority.lacking(terms.requirements, yes, resource, besides)

@@ -103,11 +103,7 @@ def _waits_for(authority: Authority, principal: PrincipalId, row: AnyRow) -> boo
         return False
     yes = _counting(row.votes, step_up=terms.step_up)
     resource = Resource(row.kind, row.desk, row.ticket_id)
-    open_ = [
-        requirement
-        for requirement in terms.requirements
-        if len(authority.counted(requirement, yes, resource, besides)) < requirement.quorum
-    ]
+    open_ = authority.lacking(terms.requirements, yes, resource, besides)
     if not open_:
         return False
     return authority.objection_to_voting(principal, open_, resource, besides) is None
