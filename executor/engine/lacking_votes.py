@@ -40,4 +40,6 @@ async def lacking_votes(
     editor = None if row.editor is None else PrincipalId(row.editor)
     besides = Interest(PrincipalId(row.requester), asked, editor).people
     resource = Resource(row.kind, row.desk, row.ticket_id)
-    return authority.lacking(terms.requirements, yes, resource, besides)
+    without = {v.principal for v in votes if terms.step_up and not v.second_factor}
+    counting = [who for who in yes if who not in without]
+    return authority.lacking(terms.requirements, counting, resource, besides)

@@ -9,9 +9,11 @@ from sqlalchemy import text
 from executor.domain.groups import GroupObservation
 from executor.domain.ids import OperationId, PrincipalId
 from executor.domain.transition import Reason, Refused
+from executor.engine.card_record import OperationRecord
 from executor.engine.click import Recorded
 from executor.engine.converging import Accepted
 from executor.engine.opening import NotOpened, Opened, PutOff
+from executor.engine.presenting import operation_record
 from executor.engine.setup import activate_policy
 from executor.store import clock
 from executor.store.people import put_group
@@ -143,6 +145,16 @@ async def test_a_second_factor_that_is_asked_for_later_voids_what_lacks_it(
     assert await _votes(office, operation, RENE) == [0]
     await activate_policy(office.engine, policy(approval={"step_up": True}))
     assert not await _opens(office, operation)
+
+
+async def test_a_card_does_not_count_votes_that_lack_a_second_factor(office: Office) -> None:
+    await activate_policy(office.engine, policy(approval={"quorum": 2}))
+    operation = await _proposed(office)
+    assert await _votes(office, operation, RENE) == [1]
+    await activate_policy(office.engine, policy(approval={"quorum": 2, "step_up": True}))
+    record = await operation_record(office.engine, TENANT, operation)
+    assert isinstance(record, OperationRecord)
+    assert [r.quorum for r in record.approval.lacking or ()] == [2]
 
 
 async def test_whoever_was_written_to_before_is_no_first_contact(office: Office) -> None:

@@ -121,7 +121,7 @@ WHERE tenant_id = :tenant AND approval_id = :approval AND principal = :principal
 
 -- name: votes_of
 -- Read all votes on an approval in the order in which they were cast.
-SELECT principal, vote, note, decided_at, on_behalf_of FROM decisions
+SELECT principal, vote, note, decided_at, on_behalf_of, second_factor FROM decisions
 WHERE tenant_id = :tenant AND approval_id = :approval ORDER BY decided_at, principal;
 
 -- name: approvals_past_their_time
