@@ -243,7 +243,9 @@ async def test_b013_many_clicks_are_one_decision_and_everybody_is_told(h: Harnes
     await h.workspace.wait_for(lambda _: len(told_so_far()) == 5)
     told = told_so_far()
     assert sum("Recorded" in text for text in told) == 1
-    assert sum("already approved" in text for text in told) == 4
+    # A busy machine may send, or have sent, before the last of the clicks is looked at.
+    late = "already approved", "already being sent", "already ended"
+    assert sum(any(truth in text for truth in late) for text in told) == 4
 
 
 async def test_a_click_while_the_database_is_away_is_a_failure_that_is_seen(h: Harness) -> None:

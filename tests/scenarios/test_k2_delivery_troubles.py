@@ -14,6 +14,7 @@ from bot import replies
 from bot.sandbox.faults import Fault
 from bot.sandbox.model import Channel, Message
 from executor.domain.operation import OperationStatus
+from executor.domain.turn import PATIENCE
 from tests.support.bot_harness import (
     APPROVALS,
     REQUESTER,
@@ -290,13 +291,13 @@ async def test_a_passing_trouble_is_waited_for_before_the_card_goes_elsewhere(h:
         times=10_000,
     )
     await h.start_run("close 4101", channel=SUPPORT)
-    await pass_time_until(h, lambda: told(h, SPARE), A_LITTLE)
-    waited = await h.value(
-        "SELECT signoff_clock() - unseen_since FROM cards WHERE subject_kind = 'operation'"
-    )
-    assert timedelta(seconds=60) <= waited < timedelta(seconds=240)
+    await h.until(lambda: _troubles(h), bool)
+    assert told(h, SPARE) == []
+    await h.move_time(A_MINUTE)
+    await h.workspace.wait_for(lambda _: told(h, SPARE))
     assert [m for m in h.cards(SPARE) if m.blocks] == []
-    await pass_time_until(h, lambda: [m for m in h.cards(SPARE) if m.blocks], A_LITTLE)
+    await h.move_time(PATIENCE)
+    await h.workspace.wait_for(lambda _: [m for m in h.cards(SPARE) if m.blocks])
     assert [m for m in h.cards(APPROVALS) if m.blocks] == []
     await h.card(channel=SPARE)
 
