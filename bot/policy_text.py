@@ -40,8 +40,8 @@ def sentences(policy: Policy) -> list[str]:
         "A desk that mails the customer itself about a close may do so beside our email."
         if policy.tickets.allow_desk_notification
         else "A close at a desk that mails the customer itself is refused: one email, not two.",
-        f"One run may cost {_dollars(run.budget_microusd)}, all runs of a day in "
-        f"{policy.tenant.timezone} {_dollars(run.day_budget_microusd)}.",
+        f"One run may cost {_dollars(policy.budget.run_microusd)}, all runs of a day in "
+        f"{policy.tenant.timezone} {_dollars(policy.budget.day_microusd)}.",
         f"A run ends after {run.max_steps} steps, {duration(run.max_seconds)}, "
         f"{run.max_rejections_in_a_row} rejections, {run.max_identical_proposals} equal proposals "
         f"or {run.max_tool_errors_in_a_row} failed tool calls in a row.",

@@ -230,6 +230,16 @@ def sentence(reason: Reason, detail: JsonObject) -> str:
             return "The language model could not be reached. Start a new run later."
         case Reason.MODEL_SILENT:
             return "The language model gave no usable answer. Start a new run."
+        case Reason.BUDGET_NOT_RAISED:
+            return "It may not cost more: nobody has approved a higher limit."
+        case Reason.LIMIT_CHANGED:
+            return "The limit is another one by now, so nothing was changed."
+        case Reason.MODEL_UNPRICED:
+            return "Nobody knows what this model costs. Give its price in the policy: [prices]."
+        case Reason.TOKEN_LIMIT:
+            return "The run has read and written as many tokens as the policy allows."
+        case Reason.PARKED_TOO_LONG:
+            return "The run has waited as long as the policy allows."
         case Reason.KEEPS_FAILING:
             return (
                 "Whoever worked on it stopped again and again without getting on, so it was ended. "

@@ -16,7 +16,8 @@ from bot.rehearsal_text import rehearsal_lines
 from executor.domain.closing import ProposeClosing
 from executor.domain.ids import slack_principal
 from executor.domain.intent import REOPEN_TICKET
-from executor.domain.policy import Policy, ToolName
+from executor.domain.policy import Policy
+from executor.domain.policy_names import ToolName
 from executor.domain.ticket import BUILTIN_DESK, Ticket, TicketStatus
 from executor.engine.rehearsing import Known, Rehearsal, Supposed, known_of, rehearse
 

@@ -17,24 +17,22 @@ from executor.domain.address import parse_mailbox
 from executor.domain.errors import InvalidContent
 from executor.domain.ids import PrincipalId, TenantId, slack_principal
 from executor.domain.mail_text import validate_body
-from executor.domain.new_ticket import LANGUAGE
 from executor.domain.payloads import JsonValue, digest
+from executor.domain.policy_limits import AdmissionSection, RunSection
+from executor.domain.policy_money import BudgetSection, Costed, PriceSection
+from executor.domain.policy_names import (
+    ChannelId,
+    Everyone,
+    LanguageTag,
+    Member,
+    RoleName,
+    Seconds,
+    ToolName,
+    UserId,
+    Who,
+)
 from executor.domain.policy_section import Misplaced, Section, told_now
-
-UserId = Annotated[str, Field(pattern=r"^[UW][A-Z0-9]{2,20}$")]
-Member = Annotated[str, Field(pattern=r"^(?:[UW][A-Z0-9]{2,20}|group:S[A-Z0-9]{2,20})$")]
-"""A Slack user id, or ``group:`` and the id of a Slack user group."""
-RoleName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,39}$")]
-Who = Annotated[
-    str,
-    Field(pattern=r"^(?:[UW][A-Z0-9]{2,20}|group:S[A-Z0-9]{2,20}|role:[a-z][a-z0-9_-]{0,39})$"),
-]
-"""A member, or ``role:`` and a role's name."""
-ChannelId = Annotated[str, Field(pattern=r"^[CG][A-Z0-9]{2,20}$")]
-Seconds = Annotated[int, Field(ge=1, le=31_536_000)]
-LanguageTag = Annotated[str, Field(pattern=LANGUAGE)]
-Everyone = Literal["everyone"]
-ToolName = Literal["close_ticket", "reopen_ticket"]
+from executor.domain.policy_servers import ServerName, ServerSection
 
 BASE = "approval"
 """What every operation needs is called like its section, as rules are by their names."""
@@ -205,23 +203,6 @@ class RuleSection(Section):
         )
 
 
-class RunSection(Section):
-    """The bounds of one run; every run ends in a sentence that a person can read.
-
-    ``max_questions`` is how often people may ask the agent about one operation.
-    """
-
-    max_steps: int = Field(default=60, ge=1, le=10_000)
-    max_seconds: int = Field(default=604_800, ge=1, le=31_536_000)
-    max_rejections_in_a_row: int = Field(default=3, ge=1, le=100)
-    max_identical_proposals: int = Field(default=3, ge=2, le=100)
-    max_tool_errors_in_a_row: int = Field(default=5, ge=1, le=100)
-    max_output_tokens: int = Field(default=4_096, ge=1, le=1_000_000)
-    max_questions: int = Field(default=5, ge=0, le=100)
-    budget_microusd: int = Field(default=2_000_000, ge=0)
-    day_budget_microusd: int = Field(default=100_000_000, ge=0)
-
-
 class EmailSection(Section):
     """Who closure emails come from, and how long they may be."""
 
@@ -280,6 +261,11 @@ class Policy(Section):
     approval: ApprovalSection = ApprovalSection()
     rules: tuple[RuleSection, ...] = Field(default=(), max_length=50)
     run: RunSection = RunSection()
+    admission: AdmissionSection = AdmissionSection()
+    budget: BudgetSection = BudgetSection()
+    prices: dict[str, PriceSection] = Field(default_factory=dict, max_length=100)
+    costs: dict[Costed, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    servers: dict[ServerName, ServerSection] = Field(default_factory=dict, max_length=20)
     email: EmailSection
     tickets: TicketsSection = TicketsSection()
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from executor.domain.operation import STOPS_RUN
 from executor.domain.payloads import JsonObject
-from executor.domain.policy import RunSection
+from executor.domain.policy_limits import RunSection
 from executor.domain.transition import Reason
 
 AGAIN = "again"

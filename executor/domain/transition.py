@@ -112,6 +112,11 @@ class Reason(StrEnum):
     STEP_LIMIT = "step_limit"
     TIME_LIMIT = "time_limit"
     BUDGET_LIMIT = "budget_limit"
+    BUDGET_NOT_RAISED = "budget_not_raised"
+    LIMIT_CHANGED = "limit_changed"
+    MODEL_UNPRICED = "model_unpriced"
+    TOKEN_LIMIT = "token_limit"  # noqa: S105 - not a secret
+    PARKED_TOO_LONG = "parked_too_long"
     REJECTION_LIMIT = "rejection_limit"
     NOBODY_DECIDED = "nobody_decided"
     TOOL_ERROR_LIMIT = "tool_error_limit"

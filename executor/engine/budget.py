@@ -70,7 +70,7 @@ async def reserve(engine: Engine, asks: Sequence[Ask]) -> list[ReserveResult]:
         for tenant, policy in policies.items():
             for moment in (early, early + timedelta(minutes=1)):
                 day = budget.budget_day(moment, policy.tenant.timezone)
-                limits[tenant, day] = policy.run.day_budget_microusd
+                limits[tenant, day] = policy.budget.day_microusd
         run_accounts = await budgets.lock_run_budgets(conn, sorted({a.run_key for a in asks}))
         day_accounts = await budgets.lock_tenant_days(conn, limits)
         chain = await journal.lock_chain(conn, {a.run_key for a in asks})

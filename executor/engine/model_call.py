@@ -61,6 +61,9 @@ async def _hold(
     engine: Engine, model: ModelPort, key: RunKey, keeper: Keeper, request: ModelRequest
 ) -> Held | Refused:
     seconds = engine.durations.model_call_seconds + engine.durations.clock_allowance_seconds
+    bound = model.cost_bound(request)
+    if isinstance(bound, Refused):
+        return bound
     [held] = await reserve(
         engine,
         [
@@ -68,7 +71,7 @@ async def _hold(
                 key,
                 keeper.epoch,
                 f"model:{model.name}",
-                model.worst_case_microusd(request),
+                bound.of(request.max_output_tokens),
                 seconds,
             )
         ],
@@ -101,7 +104,16 @@ async def _record_reply(
         locked = await lock_for_charge(conn, [reservation])
         await progress.want(conn, [key])
         chain = await journal.lock_chain(conn, [key])
-        await charge(conn, locked, {reservation: budget.Settle(reply.cost_microusd)}, chain)
+        await charge(
+            conn,
+            locked,
+            {
+                reservation: budget.LoseSight()
+                if reply.cost_microusd is None
+                else budget.Settle(reply.cost_microusd)
+            },
+            chain,
+        )
         ours = row.status is RunStatus.RUNNING and row.lease_epoch == keeper.epoch
         if ours:
             step = runs.Step(record.next_step, "model", None, _content(reply), chain.now)
@@ -122,8 +134,8 @@ def _content(reply: ModelReply) -> JsonObject:
         "text": reply.text,
         "tool_calls": calls,
         "usage": {
-            "input_tokens": reply.input_tokens,
-            "output_tokens": reply.output_tokens,
+            "input_tokens": reply.usage.input_tokens if reply.usage else None,
+            "output_tokens": reply.usage.output_tokens if reply.usage else None,
             "cost_microusd": reply.cost_microusd,
         },
     }

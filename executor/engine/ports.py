@@ -7,8 +7,8 @@ proves. The engine never calls a port inside a transaction.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -17,6 +17,9 @@ from executor.domain.declaration import Declaration
 from executor.domain.effect import Capability, Outcome
 from executor.domain.email import EmailContent
 from executor.domain.payloads import JsonObject
+from executor.domain.policy_money import PriceSection
+from executor.domain.price import CostBound
+from executor.domain.transition import Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +104,30 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Usage:
+    """What a provider says that one call took; ``input_tokens`` are all that it read, those from
+    and to its cache included.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ModelReply:
-    """One reply: text, tool calls, or both; neither is an honest possibility as well."""
+    """One reply: text, tool calls, or both; neither is an honest possibility as well.
+
+    Without ``usage`` the provider did not tell what it took, and ``cost_microusd`` is ``None``: the
+    charge stays unknown although the reply is there.
+    """
 
     text: str
     tool_calls: tuple[ToolCall, ...]
-    input_tokens: int
-    output_tokens: int
-    cost_microusd: int
+    usage: Usage | None
+    cost_microusd: int | None
+    response_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,24 +188,43 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """Everything that one model call is made from."""
+    """Everything that one model call is made from.
+
+    ``instructions`` are ours and trusted; the goal is the requester's, and what stands in results
+    is data of others. ``prices`` are those that the policy sets, by the model's name.
+    """
 
     goal: str
     tools: Sequence[ToolSpec]
     turns: Sequence[Turn]
     max_output_tokens: int
+    instructions: str = ""
+    prices: Mapping[str, PriceSection] = field(default_factory=dict)
 
 
 class ModelFailed(Exception):
     """A model call ended without a usable reply.
 
-    ``not_sent`` is true only when nothing can have been charged (refused before any byte).
+    ``not_sent`` is true only when nothing can have been charged: refused before any byte, or by an
+    answer that says so. ``cost_microusd`` is what it cost all the same, where the provider told.
     """
 
-    def __init__(self, problem: str, *, not_sent: bool, retryable: bool) -> None:
+    def __init__(
+        self,
+        problem: str,
+        *,
+        not_sent: bool,
+        retryable: bool,
+        usage: Usage | None = None,
+        cost_microusd: int | None = None,
+        retry_after: timedelta | None = None,
+    ) -> None:
         super().__init__(problem)
         self.not_sent = not_sent
         self.retryable = retryable
+        self.usage = usage
+        self.cost_microusd = cost_microusd
+        self.retry_after = retry_after
 
 
 class ModelPort(Protocol):
@@ -196,11 +234,11 @@ class ModelPort(Protocol):
     def name(self) -> str:
         """The model's name, as the journal records it."""
 
-    def worst_case_microusd(self, request: ModelRequest) -> int:
-        """Bound what one call can cost, before it is made."""
+    def cost_bound(self, request: ModelRequest) -> CostBound | Refused:
+        """Bound what one call can cost, before it is made; refuses a model without a price."""
 
     async def reply(self, request: ModelRequest) -> ModelReply:
-        """Make exactly one request; raises ``ModelFailed``."""
+        """Make exactly one request, for at most ``max_output_tokens``; raises ``ModelFailed``."""
 
 
 class HostClock(Protocol):

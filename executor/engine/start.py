@@ -144,7 +144,7 @@ async def _insert(
     born = [r for r in new if r.id in numbers]
     await budgets.open_run_budgets(
         conn,
-        {(r.tenant_id, r.id): policies[r.tenant_id].run.budget_microusd for r in born},
+        {(r.tenant_id, r.id): policies[r.tenant_id].budget.run_microusd for r in born},
     )
     # A run that another transaction started first was not born here: its chain is not ours.
     for lost in (r for r in new if r.id not in numbers):

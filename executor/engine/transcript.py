@@ -38,7 +38,7 @@ def request_of(record: Record) -> ModelRequest:
         ]
         news.sort(key=lambda item: item[0])
         turns.append(
-            Turn(ModelReply(turn.text, calls, 0, 0, 0), results, tuple(said for _, said in news))
+            Turn(ModelReply(turn.text, calls, None, None), results, tuple(said for _, said in news))
         )
         earlier += turn.calls
     return ModelRequest(record.goal, TOOLS, turns, record.policy.run.max_output_tokens)

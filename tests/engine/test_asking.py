@@ -221,7 +221,7 @@ async def test_the_run_ends_neither_by_a_failing_model_nor_by_a_limit(office: Of
     await _asked(office, operation)
     await working.drive()
     assert await _questions(office) == [(None, "model_failed"), (None, "step_limit")]
-    await activate_policy(office.engine, policy(run={"budget_microusd": 1}))
+    await activate_policy(office.engine, policy(budget={"run_microusd": 1}))
     await office.rows("UPDATE run_budgets SET limit_microusd = spent_microusd + held_microusd "
                       "RETURNING 1")  # fmt: skip
     await _asked(office, operation)

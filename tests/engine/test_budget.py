@@ -24,8 +24,8 @@ CENT = 10_000
 
 
 async def _run(office: Office, *, run_limit: int = 10**9, day_limit: int = 10**9) -> ClaimedRun:
-    limits = {"budget_microusd": run_limit, "day_budget_microusd": day_limit}
-    await activate_policy(office.engine, policy(run=limits))
+    limits = {"run_microusd": run_limit, "day_microusd": day_limit}
+    await activate_policy(office.engine, policy(budget=limits))
     return await office.claim_run(await office.start_run())
 
 

@@ -45,7 +45,7 @@ async def test_two_reports_of_one_attempt_in_one_commit_are_one_fact(office: Off
 
 
 async def test_reservations_of_one_commit_share_one_account(office: Office) -> None:
-    await activate_policy(office.engine, policy(run={"budget_microusd": 10}))
+    await activate_policy(office.engine, policy(budget={"run_microusd": 10}))
     claimed = await office.claim_run(await office.start_run())
     ask = Ask(claimed.key, claimed.lease.epoch, "model:test", 4, 60.0)
     results = await reserve(office.engine, [ask] * 3)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 from executor.domain.payloads import JsonObject
-from executor.engine.ports import ModelPort, ModelReply, ModelRequest, ToolCall
+from executor.domain.price import CostBound
+from executor.domain.transition import Refused
+from executor.engine.ports import ModelPort, ModelReply, ModelRequest, ToolCall, Usage
 
 Scripted = ModelReply | BaseException | Callable[[ModelRequest], ModelReply]
 
@@ -19,7 +22,7 @@ def says(
     cost_microusd: int = 500,
 ) -> ModelReply:
     """Make a reply."""
-    return ModelReply(text, calls, input_tokens, output_tokens, cost_microusd)
+    return ModelReply(text, calls, Usage(input_tokens, output_tokens), cost_microusd)
 
 
 def calls(name: str, arguments: JsonObject, call_id: str = "call_0") -> ToolCall:
@@ -55,8 +58,9 @@ class FakeModel(ModelPort):
         """How many calls have begun."""
         return len(self.requests)
 
-    def worst_case_microusd(self, request: ModelRequest) -> int:
-        return self._worst_case
+    def cost_bound(self, request: ModelRequest) -> CostBound | Refused:
+        """What it can cost does not depend on how much it may write."""
+        return CostBound(Decimal(self._worst_case), Decimal(0))
 
     async def wait_called(self, count: int = 1, *, timeout_seconds: float = 10) -> ModelRequest:
         """Wait until ``count`` calls have begun, and return the request of that call."""

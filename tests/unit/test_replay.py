@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from executor.domain.payloads import JsonObject
-from executor.domain.policy import RunSection
+from executor.domain.policy_limits import RunSection
 from executor.domain.replay import (
     AGAIN,
     AnswerCalls,

@@ -83,7 +83,9 @@ class Desk:
             request = ModelRequest(goal, tools, turns, 4_096)
             reply = await model.reply(request)
             assert await ScriptedModel().reply(request) == reply, "it is deterministic"
-            assert reply.cost_microusd <= model.worst_case_microusd(request)
+            assert (reply.cost_microusd or 0) <= model.cost_bound(request).of(
+                request.max_output_tokens
+            )
             assert reply.text
             self.replies.append(reply)
             if not reply.tool_calls:
@@ -389,9 +391,12 @@ async def test_tokens_grow_with_the_text_and_the_price_follows_from_them() -> No
     short = ModelRequest("close 4101", TOOLS, [], 4_096)
     long = ModelRequest("close 4101 " + "x" * 4_000, TOOLS, [], 4_096)
     one, two = await model.reply(short), await model.reply(long)
-    assert two.input_tokens - one.input_tokens in {1_000, 1_001}
+    assert one.usage is not None
+    assert two.usage is not None
+    assert two.usage.input_tokens - one.usage.input_tokens in {1_000, 1_001}
     assert one.cost_microusd == (
-        one.input_tokens * INPUT_MICROUSD_PER_TOKEN + one.output_tokens * OUTPUT_MICROUSD_PER_TOKEN
+        one.usage.input_tokens * INPUT_MICROUSD_PER_TOKEN
+        + one.usage.output_tokens * OUTPUT_MICROUSD_PER_TOKEN
     )
 
 
@@ -399,9 +404,12 @@ async def test_tokens_grow_with_the_text_and_the_price_follows_from_them() -> No
 async def test_a_reply_never_exceeds_its_limit_and_a_cut_one_calls_no_tool(limit: int) -> None:
     request = ModelRequest("close 4101", TOOLS, [], limit)
     reply = await ScriptedModel().reply(request)
-    assert reply.output_tokens <= limit
+    assert reply.usage is not None
+    assert reply.usage.output_tokens <= limit
     assert reply.tool_calls == ()
-    assert reply.cost_microusd <= ScriptedModel().worst_case_microusd(request)
+    assert (reply.cost_microusd or 0) <= ScriptedModel().cost_bound(request).of(
+        request.max_output_tokens
+    )
 
 
 async def test_the_fake_model_holds_a_call_until_it_is_let_go() -> None:
@@ -441,7 +449,7 @@ async def test_it_answers_a_question_with_what_it_has_read_and_proposes_nothing(
     assert "About op_1" in reply.text
     assert "we refunded 40 EUR" in reply.text
     assert "My proposal stays as it is." in reply.text
-    assert reply.cost_microusd <= model.worst_case_microusd(request)
+    assert (reply.cost_microusd or 0) <= model.cost_bound(request).of(request.max_output_tokens)
 
 
 async def test_a_question_is_no_instruction_to_it() -> None:

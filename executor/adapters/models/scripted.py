@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from executor.adapters.models.scripted_answer import answer_to, open_questions
 from executor.adapters.models.scripted_letter import addresses_in, propose
@@ -27,7 +28,8 @@ from executor.adapters.models.scripted_reading import (
     ticket_ids,
 )
 from executor.domain.payloads import JsonObject, JsonValue, canonical, storable
-from executor.engine.ports import ModelPort, ModelReply, ModelRequest, Question, ToolCall
+from executor.domain.price import CostBound
+from executor.engine.ports import ModelPort, ModelReply, ModelRequest, Question, ToolCall, Usage
 
 INPUT_MICROUSD_PER_TOKEN = 3
 OUTPUT_MICROUSD_PER_TOKEN = 15
@@ -65,11 +67,11 @@ class ScriptedModel(ModelPort):
         """The model's name, as the journal records it."""
         return "scripted-1"
 
-    def worst_case_microusd(self, request: ModelRequest) -> int:
+    def cost_bound(self, request: ModelRequest) -> CostBound:
         """Bound what one call can cost: its input is known, and a reply is cut at its limit."""
-        return (
-            _input_tokens(request) * INPUT_MICROUSD_PER_TOKEN
-            + request.max_output_tokens * OUTPUT_MICROUSD_PER_TOKEN
+        return CostBound(
+            Decimal(_input_tokens(request) * INPUT_MICROUSD_PER_TOKEN),
+            Decimal(OUTPUT_MICROUSD_PER_TOKEN),
         )
 
     async def reply(self, request: ModelRequest) -> ModelReply:
@@ -87,8 +89,7 @@ class ScriptedModel(ModelPort):
         return ModelReply(
             text=text,
             tool_calls=calls,
-            input_tokens=input_tokens,
-            output_tokens=output_tokens,
+            usage=Usage(input_tokens, output_tokens),
             cost_microusd=input_tokens * INPUT_MICROUSD_PER_TOKEN
             + output_tokens * OUTPUT_MICROUSD_PER_TOKEN,
         )
