@@ -6,7 +6,7 @@ that this is all it can do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from executor.adapters.models.scripted_reading import Known, TicketRead
 from executor.engine.ports import Question, Turn
@@ -39,7 +39,7 @@ def _proposed(turns: Sequence[Turn]) -> list[str]:
         str(answer.call.arguments.get("ticket_id", ""))
         for turn in turns
         for answer in turn.results
-        if answer.result.get("status") == "awaiting"
+        if answer.result.get("status") == "awaiting" and isinstance(answer.call.arguments, Mapping)
     ]
     return list(dict.fromkeys(waiting))
 

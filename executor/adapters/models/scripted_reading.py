@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from executor.domain.others_words import OTHERS_WORDS
 from executor.domain.payloads import JsonObject, JsonValue
 from executor.domain.ticket import ChangeKind
 from executor.engine.ports import ToolResult, Turn
@@ -124,7 +125,9 @@ def gather(turns: Sequence[Turn]) -> Known:
     for turn in turns:
         news = (item for item in turn.afterwards if isinstance(item, ToolResult))
         for answer in (*turn.results, *news):
-            _take_in(known, answer.call.name, answer.call.arguments, answer.result)
+            arguments = answer.call.arguments
+            if not isinstance(arguments, str):
+                _take_in(known, answer.call.name, arguments, answer.result)
     return known
 
 
@@ -165,16 +168,23 @@ def objects_of(value: JsonObject, key: str) -> list[JsonObject]:
     return [item for item in found if isinstance(item, Mapping)]
 
 
+def words_of(result: JsonObject) -> JsonObject:
+    """Return what others wrote in a result, which stands apart from what the desk knows."""
+    words = result.get(OTHERS_WORDS)
+    return words if isinstance(words, Mapping) else {}
+
+
 def _read(result: JsonObject) -> TicketRead:
-    version, customer = result.get("version"), result.get("customer")
+    words, version = words_of(result), result.get("version")
+    customer = words.get("customer")
     return TicketRead(
         version=version if isinstance(version, int) else 0,
         status=text_of(result, "status"),
-        subject=text_of(result, "subject"),
-        language=text_of(result, "language"),
+        subject=text_of(words, "subject"),
+        language=text_of(words, "language"),
         has_address=bool(isinstance(customer, Mapping) and text_of(customer, "email")),
         conversation=tuple(
             Said(text_of(item, "kind"), text_of(item, "author"), text_of(item, "body"))
-            for item in objects_of(result, "conversation")
+            for item in objects_of(words, "conversation")
         ),
     )
