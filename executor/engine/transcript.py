@@ -7,19 +7,35 @@ never reads an answer of its own that it could not have given at the time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from executor.domain.ids import PrincipalId, operation_label, slack_user
 from executor.domain.operation import OperationStatus
+from executor.domain.others_words import spelled
 from executor.domain.replay import RecordedCall, RecordedQuestion
-from executor.engine.ports import ModelReply, ModelRequest, Question, ToolCall, ToolResult, Turn
+from executor.domain.secret_text import LOOKS_ALONE
+from executor.engine.instructions import instructions_for
+from executor.engine.ports import (
+    ModelReply,
+    ModelRequest,
+    Question,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Turn,
+)
 from executor.engine.run_record import Record
 from executor.engine.tool_results import proposal_result
-from executor.engine.tools import TOOLS
 
 _FOR_EVER = 2**31
 
 
-def request_of(record: Record) -> ModelRequest:
-    """Make the next request of a run from its record."""
+def request_of(record: Record, *, tools: Sequence[ToolSpec] | None = None) -> ModelRequest:
+    """Make the next request of a run from its record; it is offered the record's tools by default.
+
+    Our instructions, the requester's goal and what others wrote never stand in one text.
+    """
+    offered = record.tools if tools is None else tools
     earlier: list[RecordedCall] = []
     turns = []
     for place, turn in enumerate(record.turns, start=1):
@@ -41,7 +57,14 @@ def request_of(record: Record) -> ModelRequest:
             Turn(ModelReply(turn.text, calls, None, None), results, tuple(said for _, said in news))
         )
         earlier += turn.calls
-    return ModelRequest(record.goal, TOOLS, turns, record.policy.run.max_output_tokens)
+    return ModelRequest(
+        LOOKS_ALONE.hide(record.goal),
+        offered,
+        turns,
+        record.policy.run.max_output_tokens,
+        instructions=instructions_for(record.policy, [tool.name for tool in offered]),
+        prices=record.policy.prices,
+    )
 
 
 def _result(record: Record, call: RecordedCall, end: int) -> ToolResult:
@@ -59,4 +82,4 @@ def _result(record: Record, call: RecordedCall, end: int) -> ToolResult:
 def _question(question: RecordedQuestion) -> Question:
     user = slack_user(PrincipalId(question.by))
     by = question.by if user is None else f"<@{user[1]}>"
-    return Question(by, operation_label(question.operation), question.text)
+    return Question(by, operation_label(question.operation), spelled(question.text))

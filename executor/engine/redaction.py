@@ -1,9 +1,9 @@
 """Log lines without secrets and without content, at every level and from every library.
 
-Secrets are replaced wherever they stand. The libraries that speak to Slack log whole requests, so
-of their lines only the fact is kept. A traceback keeps its frames and the kinds of its errors and
-loses their messages, which may quote what somebody wrote. Slack's token prefixes: docs.slack.dev,
-tokens (2026).
+Secrets are replaced wherever they stand. The libraries that speak to Slack, to models and to tools
+log whole requests, so of their lines only the fact is kept. A traceback keeps its frames and the
+kinds of its errors and loses their messages, which may quote what somebody wrote. Slack's token
+prefixes: docs.slack.dev, tokens (2026).
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import logging
 import re
 from collections.abc import Iterable, Iterator
 from traceback import StackSummary, format_list, walk_tb
+
+from executor.domain.secret_text import LOOKS_ALONE
 
 HIDDEN = "[hidden]"
 
@@ -22,7 +24,19 @@ _PATTERNS = (
     re.compile(r"(?i)authorization['\"]?\s*[:=]\s*['\"]?[^\s'\",}]+(?: [^\s'\",}]+)?"),
     re.compile(r"(?i)response_url['\"]?\s*[:=]\s*['\"]?[^\s'\",}]+"),
 )
-_QUOTING = ("slack_sdk", "slack_bolt")
+_QUOTING = (
+    "slack_sdk",
+    "slack_bolt",
+    "openai",
+    "anthropic",
+    "pydantic_ai",
+    "mcp",
+    "httpx",
+    "httpx2",
+    "httpcore",
+    "httpcore2",
+)
+"""Libraries whose lines hold whole requests and answers at some level."""
 
 
 class RedactingFormatter(logging.Formatter):
@@ -37,7 +51,7 @@ class RedactingFormatter(logging.Formatter):
         """Format one record; never raises for what stands in it."""
         kept = logging.makeLogRecord(record.__dict__)
         kept.exc_text = kept.stack_info = None
-        if record.name.startswith(_QUOTING):
+        if record.name.partition(".")[0] in _QUOTING:
             kept.msg, kept.args = "(a message of this library, left out)", None
         if isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
             kept.exc_text = "".join(_frames(record.exc_info[1]))
@@ -50,7 +64,7 @@ class RedactingFormatter(logging.Formatter):
             text = text.replace(secret, HIDDEN)
         for pattern in _PATTERNS:
             text = pattern.sub(HIDDEN, text)
-        return text
+        return LOOKS_ALONE.hide(text)
 
 
 def redact_root(secrets: Iterable[str]) -> None:
