@@ -7,12 +7,17 @@ not known stays counted. Amounts are whole micro-dollars.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import assert_never
 from zoneinfo import ZoneInfo
 
+from executor.domain.payloads import JsonObject
+from executor.domain.price import CostBound
 from executor.domain.transition import BORN, NoChange, Reason, Refused, Transition
+
+LEAST_OUTPUT_TOKENS = 256
+"""A call that may write less is not worth its money: then there is not enough left."""
 
 
 class ReservationStatus(StrEnum):
@@ -38,11 +43,15 @@ EDGES: frozenset[tuple[str, str]] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """What a run, or a tenant's day, may spend, has spent and holds."""
+    """What a run, or a tenant's day, may spend, has spent and holds.
+
+    ``unknown_microusd``, of what is held, is for calls that are over: nobody knows their cost.
+    """
 
     limit_microusd: int
     spent_microusd: int
     held_microusd: int
+    unknown_microusd: int = 0
 
     @property
     def left_microusd(self) -> int:
@@ -73,9 +82,18 @@ def reserve(run: Account, day: Account, asked_microusd: int) -> Admitted | Refus
                     "asked_microusd": asked_microusd,
                     "left_microusd": account.left_microusd,
                     "limit_microusd": account.limit_microusd,
+                    "spent_microusd": account.spent_microusd,
+                    "held_microusd": account.held_microusd,
+                    "unknown_microusd": account.unknown_microusd,
                 },
             )
     return Admitted(_hold(run, asked_microusd), _hold(day, asked_microusd))
+
+
+def output_within(run: Account, day: Account, bound: CostBound, wanted: int) -> int:
+    """Say how many tokens a call may write for what is left; never too few to be of any use."""
+    left = min(run.left_microusd, day.left_microusd)
+    return max(min(LEAST_OUTPUT_TOKENS, wanted), bound.most_output_within(left, wanted))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +118,14 @@ Event = Settle | Void | LoseSight
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """How both accounts change: what leaves ``held`` and what is added to ``spent``."""
+    """How both accounts change: what leaves ``held``, and what is added to ``spent`` and to
+    ``unknown``.
+    """
 
     transition: Transition[ReservationStatus]
     released_microusd: int
     spent_microusd: int
+    unknown_microusd: int
 
 
 def decide(status: ReservationStatus, amount_microusd: int, event: Event) -> Charge | NoChange:
@@ -121,12 +142,23 @@ def decide(status: ReservationStatus, amount_microusd: int, event: Event) -> Cha
     if (status.value, target.value) not in EDGES:
         return NoChange()
     detail = {"amount_microusd": amount_microusd, "spent_microusd": spent}
-    return Charge(Transition(status, target, target.value, detail=detail), released, spent)
+    unknown = ReservationStatus.UNKNOWN
+    grown = amount_microusd * ((target is unknown) - (status is unknown))
+    return Charge(Transition(status, target, target.value, detail=detail), released, spent, grown)
 
 
 def budget_day(now: datetime, timezone: str) -> date:
     """Name the tenant's calendar day that a moment of the database's clock belongs to."""
     return now.astimezone(ZoneInfo(timezone)).date()
+
+
+def renewal(day: date, timezone: str) -> JsonObject:
+    """Name a tenant's day, and the instant at which the next one begins there.
+
+    A midnight that summer time skips or repeats is the first moment of its day all the same.
+    """
+    midnight = datetime.combine(day + timedelta(days=1), time(), ZoneInfo(timezone))
+    return {"day": day.isoformat(), "renews_at": midnight.astimezone(UTC).isoformat()}
 
 
 def _hold(account: Account, amount: int) -> Account:

@@ -12,8 +12,9 @@ from datetime import date, datetime
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from executor.domain.budget import Account, ReservationStatus
+from executor.domain.effect import AttemptStatus
 from executor.domain.errors import LostRace
-from executor.domain.ids import ReservationId, RunId, TenantId
+from executor.domain.ids import AttemptId, ReservationId, RunId, TenantId
 from executor.domain.journal import JournalEntry
 from executor.domain.transition import Transition
 from executor.store.journal import as_rows
@@ -36,6 +37,7 @@ class NewReservation:
     amount_microusd: int
     deadline_at: datetime
     entry: JournalEntry
+    attempt_id: AttemptId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +65,31 @@ class ReservationMove:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is added to an account; ``held`` is negative where a reservation is released."""
+    """What is added to an account; ``held`` and ``unknown`` are negative where it is released."""
 
     spent: int = 0
     held: int = 0
+    unknown: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownCharge:
+    """A call that is over, of which nobody has told what it cost; its whole amount stays held.
+
+    ``model``, ``request_digest`` and ``response_id`` are those of a model's call, else ``None``.
+    """
+
+    id: ReservationId
+    run_id: RunId
+    run: int
+    day: date
+    purpose: str
+    amount_microusd: int
+    reserved_at: datetime
+    deadline_at: datetime
+    model: str | None
+    request_digest: bytes | None
+    response_id: str | None
 
 
 async def open_run_budgets(conn: AsyncConnection, limits: Mapping[RunKey, int]) -> None:
@@ -91,7 +114,7 @@ async def lock_run_budgets(conn: AsyncConnection, keys: Iterable[RunKey]) -> dic
     )
     return {
         (TenantId(r.tenant_id), RunId(r.run_id)): Account(
-            r.limit_microusd, r.spent_microusd, r.held_microusd
+            r.limit_microusd, r.spent_microusd, r.held_microusd, r.unknown_microusd
         )
         for r in rows
     }
@@ -100,14 +123,13 @@ async def lock_run_budgets(conn: AsyncConnection, keys: Iterable[RunKey]) -> dic
 async def lock_tenant_days(
     conn: AsyncConnection, limits: Mapping[DayKey, int]
 ) -> dict[DayKey, Account]:
-    """Lock the accounts of days, in order; a day without one begins at the given limit."""
+    """Lock the accounts of days, in order; ``limits`` are the active policy's, without raises."""
     keys = sorted(limits)
     await run(
         conn,
         "open_tenant_days",
         tenants=[tenant for tenant, _ in keys],
         days=[day for _, day in keys],
-        limits=[limits[key] for key in keys],
     )
     rows = await run(
         conn,
@@ -116,7 +138,12 @@ async def lock_tenant_days(
         days=[day for _, day in keys],
     )
     return {
-        (TenantId(r.tenant_id), r.day): Account(r.limit_microusd, r.spent_microusd, r.held_microusd)
+        (TenantId(r.tenant_id), r.day): Account(
+            limits[TenantId(r.tenant_id), r.day] + r.raised_microusd,
+            r.spent_microusd,
+            r.held_microusd,
+            r.unknown_microusd,
+        )
         for r in rows
     }
 
@@ -137,6 +164,7 @@ async def insert(
         purposes=[r.purpose for r in reservations],
         amounts=[r.amount_microusd for r in reservations],
         deadlines=[r.deadline_at for r in reservations],
+        attempts=[r.attempt_id for r in reservations],
         now=now,
         entries=as_rows(r.entry for r in reservations),
     )
@@ -198,6 +226,7 @@ async def add(
         runs=[id_ for _, id_ in runs],
         spent=[change.spent for change in runs.values()],
         held=[change.held for change in runs.values()],
+        unknown=[change.unknown for change in runs.values()],
     )
     await run(
         conn,
@@ -206,6 +235,7 @@ async def add(
         days=[day for _, day in days],
         spent=[change.spent for change in days.values()],
         held=[change.held for change in days.values()],
+        unknown=[change.unknown for change in days.values()],
     )
 
 
@@ -213,3 +243,81 @@ async def past_deadline(conn: AsyncConnection, most: int) -> list[ReservationKey
     """Find held reservations whose call must be over; takes no lock."""
     rows = await run(conn, "reservations_past_their_deadline", most=most)
     return [(TenantId(r.tenant_id), ReservationId(r.id)) for r in rows]
+
+
+async def of_concluded_attempts(
+    conn: AsyncConnection, word: str, most: int
+) -> list[tuple[ReservationKey, int, AttemptStatus]]:
+    """Find what is held for attempts that were applied, or are proved not to be; takes no lock.
+
+    ``word`` is the evidence by which somebody only says that one was not applied.
+    """
+    rows = await run(conn, "reservations_of_concluded_attempts", word=word, most=most)
+    return [
+        ((TenantId(r.tenant_id), ReservationId(r.id)), r.amount_microusd, AttemptStatus(r.status))
+        for r in rows
+    ]
+
+
+async def raise_run(
+    conn: AsyncConnection, tenant: TenantId, run_id: RunId, *, from_limit: int, to_limit: int
+) -> bool:
+    """Let a run spend ``to_limit`` in all; ``False``: its limit is not ``from_limit`` any more."""
+    raised = await run(
+        conn,
+        "raise_run_limit",
+        tenant=tenant,
+        run=run_id,
+        from_limit=from_limit,
+        to_limit=to_limit,
+    )
+    return raised.one_or_none() is not None
+
+
+async def raise_day(conn: AsyncConnection, tenant: TenantId, day: date, by: int) -> None:
+    """Let a tenant spend so much more on one day; two raises are both added."""
+    await run(conn, "raise_day_limit", tenant=tenant, day=day, by=by)
+
+
+async def account_of_run(conn: AsyncConnection, tenant: TenantId, run_id: RunId) -> Account | None:
+    """Read the account of a run; takes no lock."""
+    row = (await run(conn, "account_of_run", tenant=tenant, run=run_id)).one_or_none()
+    return None if row is None else Account(*row)
+
+
+async def account_of_day(
+    conn: AsyncConnection, tenant: TenantId, day: date, policy_limit: int
+) -> Account:
+    """Read the account of a day, on which nothing may have happened yet; takes no lock."""
+    row = (await run(conn, "account_of_day", tenant=tenant, day=day)).one_or_none()
+    if row is None:
+        return Account(policy_limit, 0, 0)
+    raised, *used = row
+    return Account(policy_limit + raised, *used)
+
+
+async def unknown_charges(
+    conn: AsyncConnection,
+    tenant: TenantId,
+    run_id: RunId | None = None,
+    day: date | None = None,
+    most: int = 100,
+) -> list[UnknownCharge]:
+    """Read calls of which nobody knows what they cost, oldest first; takes no lock."""
+    rows = await run(conn, "unknown_charges", tenant=tenant, run=run_id, day=day, most=most)
+    return [
+        UnknownCharge(
+            ReservationId(r.id),
+            RunId(r.run_id),
+            r.run,
+            r.day,
+            r.purpose,
+            r.amount_microusd,
+            r.reserved_at,
+            r.deadline_at,
+            r.model,
+            None if r.request_digest is None else bytes(r.request_digest),
+            r.response_id,
+        )
+        for r in rows
+    ]

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
 
-from executor.domain.budget import Event, LoseSight, Settle, Void
+from executor.domain.budget import Account, Event, LoseSight, Settle, Void
 from executor.domain.errors import StaleEpoch
 from executor.domain.transition import Reason, Refused
-from executor.engine.budget import Ask, Held, charge_alone, reserve
+from executor.engine.budget import reserve
+from executor.engine.charging import charge_alone
 from executor.engine.claims import ClaimedRun
+from executor.engine.purse import Ask, Held
 from executor.engine.setup import activate_policy
 from executor.engine.sweeper import sweep
-from executor.store import clock
+from executor.store import budgets, clock, statements
+from executor.store.statements import statement
 from tests.support.clock import move_clock
 from tests.support.office import TENANT, Office, policy
-from tests.support.waiting import another_pool
+from tests.support.waiting import another_pool, until_blocked
 
 CENT = 10_000
 
@@ -77,16 +81,116 @@ async def test_an_actual_cost_above_what_was_held_is_charged_in_full(office: Off
 @pytest.mark.parametrize("scope", ["run", "day"])
 async def test_a_refusal_names_the_limit_and_what_is_left(office: Office, scope: str) -> None:
     claimed = await _run(office, **{f"{scope}_limit": 12 * CENT})
-    await _hold(office, claimed, 10 * CENT)
-    assert await _hold(office, claimed, 5 * CENT) == Refused(
-        Reason.BUDGET_LIMIT,
-        {
-            "limit": scope,
-            "asked_microusd": 5 * CENT,
-            "left_microusd": 2 * CENT,
-            "limit_microusd": 12 * CENT,
-        },
-    )
+    await _charge(office, await _hold(office, claimed, 4 * CENT), LoseSight())
+    await _charge(office, await _hold(office, claimed, CENT), Settle(CENT))
+    await _hold(office, claimed, 5 * CENT)
+    refused = await _hold(office, claimed, 5 * CENT)
+    assert isinstance(refused, Refused)
+    assert refused.reason is Reason.BUDGET_LIMIT
+    detail = dict(refused.detail)
+    if scope == "day":
+        today, renews = str(detail.pop("day")), str(detail.pop("renews_at"))
+        tomorrow = date.fromisoformat(today) + timedelta(days=1)
+        assert renews == f"{tomorrow.isoformat()}T00:00:00+00:00"
+    assert detail == {
+        "limit": scope,
+        "asked_microusd": 5 * CENT,
+        "left_microusd": 2 * CENT,
+        "limit_microusd": 12 * CENT,
+        "spent_microusd": CENT,
+        "held_microusd": 9 * CENT,
+        "unknown_microusd": 4 * CENT,
+    }
+
+
+async def test_the_days_limit_is_the_active_policys_and_what_was_added_to_that_day(
+    office: Office,
+) -> None:
+    claimed = await _run(office, day_limit=10 * CENT)
+    assert isinstance(await _hold(office, claimed, 10 * CENT), Held)
+    assert isinstance(await _hold(office, claimed, 1), Refused)
+    await activate_policy(office.engine, policy(budget={"day_microusd": 12 * CENT}))
+    assert isinstance(await _hold(office, claimed, 2 * CENT), Held)
+    await activate_policy(office.engine, policy(budget={"day_microusd": 5 * CENT}))
+    assert isinstance(await _hold(office, claimed, 0), Refused)
+    [(day,)] = await office.rows("SELECT day FROM tenant_days WHERE held_microusd > 0")
+    async with office.database.transaction() as conn:
+        await budgets.raise_day(conn, TENANT, day, 10 * CENT)
+        account = await budgets.account_of_day(conn, TENANT, day, 5 * CENT)
+    assert account == Account(15 * CENT, 0, 12 * CENT)
+    assert isinstance(await _hold(office, claimed, 3 * CENT), Held)
+    assert isinstance(await _hold(office, claimed, 1), Refused)
+    await office.later_unseen(days=1)
+    assert isinstance(await _hold(office, claimed, 6 * CENT), Refused)
+    assert isinstance(await _hold(office, claimed, 5 * CENT), Held)
+
+
+async def test_a_runs_limit_is_raised_once_from_what_was_looked_at(office: Office) -> None:
+    claimed = await _run(office, run_limit=5 * CENT)
+    run_id = claimed.key[1]
+    raised = []
+    for _ in range(2):
+        async with office.database.transaction() as conn:
+            raised.append(
+                await budgets.raise_run(
+                    conn, TENANT, run_id, from_limit=5 * CENT, to_limit=8 * CENT
+                )
+            )
+    assert raised == [True, False]
+    # It binds this run for good: a policy that came later is for runs that are started later.
+    await activate_policy(office.engine, policy(budget={"run_microusd": CENT}))
+    assert isinstance(await _hold(office, claimed, 8 * CENT), Held)
+    async with office.database.transaction() as conn:
+        account = await budgets.account_of_run(conn, TENANT, run_id)
+    assert account == Account(8 * CENT, 0, 8 * CENT)
+
+
+async def test_what_is_unknown_is_listed_and_what_is_under_way_is_not(office: Office) -> None:
+    claimed = await _run(office)
+    held, _ = [await _hold(office, claimed, 5 * CENT) for _ in range(2)]
+    assert isinstance(held, Held)
+    await _charge(office, held, LoseSight())
+    async with office.database.transaction() as conn:
+        [unknown] = await budgets.unknown_charges(conn, TENANT)
+        [of_run] = await budgets.unknown_charges(conn, TENANT, claimed.key[1], unknown.day)
+        other_day = unknown.day + timedelta(days=1)
+        assert await budgets.unknown_charges(conn, TENANT, day=other_day) == []
+    assert of_run == unknown
+    assert (unknown.id, unknown.amount_microusd) == (held.reservation_id, 5 * CENT)
+
+
+_LOCKED = "FOR UPDATE OF d"
+
+
+@pytest.mark.parametrize("locked", [True, False])
+async def test_the_lock_on_the_day_is_what_keeps_two_runs_below_its_limit(
+    office: Office, database_url: str, monkeypatch: pytest.MonkeyPatch, locked: bool
+) -> None:
+    if not locked:
+        real = statement("lock_tenant_days")
+        assert _LOCKED in real.sent
+        unlocked = replace(real, sent=real.sent.replace(_LOCKED, ""))
+        monkeypatch.setattr(
+            statements, "statement", lambda name: unlocked if name == real.name else statement(name)
+        )
+    first = await _run(office, day_limit=10 * CENT)
+    second = await office.claim_run(await office.start_run())
+    # Whoever begins a day makes others wait for its row in any case.
+    await _hold(office, first, 0)
+    async with another_pool(database_url) as pool:
+        async with pool.transaction() as conn:
+            # The first has read what is left by then, and has written nothing yet.
+            head = "SELECT 1 FROM journal_heads WHERE subject = :run FOR UPDATE"
+            await conn.execute(text(head), {"run": first.key[1]})
+            one = asyncio.create_task(_hold(office, first, 6 * CENT))
+            await until_blocked(database_url)
+            two = asyncio.create_task(_hold(office, second, 6 * CENT))
+            if locked:
+                await until_blocked(database_url, 2)
+            else:
+                await two
+        results = await asyncio.gather(one, two)
+    assert [type(r) for r in results] == [Held, Refused if locked else Held]
 
 
 async def test_b162_calls_that_ask_at_once_at_two_workers_never_pass_the_limit(
