@@ -7,6 +7,8 @@ from typing import assert_never
 
 from bot.card_parts import one_line
 from bot.duration_text import duration
+from bot.policy_money_text import money_sentences
+from bot.policy_server_text import server_sentences
 from bot.terms_text import domains_of, listing, rule_words, who_words
 from executor.domain.policy import (
     ApprovalSection,
@@ -15,8 +17,6 @@ from executor.domain.policy import (
     WhenMailIsNotSent,
     WhenTimeIsOver,
 )
-
-_MICROUSD = 1_000_000
 
 
 def sentences(policy: Policy) -> list[str]:
@@ -40,12 +40,17 @@ def sentences(policy: Policy) -> list[str]:
         "A desk that mails the customer itself about a close may do so beside our email."
         if policy.tickets.allow_desk_notification
         else "A close at a desk that mails the customer itself is refused: one email, not two.",
-        f"One run may cost {_dollars(policy.budget.run_microusd)}, all runs of a day in "
-        f"{policy.tenant.timezone} {_dollars(policy.budget.day_microusd)}.",
+        *money_sentences(policy),
+        *server_sentences(policy.servers),
         f"A run ends after {run.max_steps} steps, {duration(run.max_seconds)}, "
         f"{run.max_rejections_in_a_row} rejections, {run.max_identical_proposals} equal proposals "
         f"or {run.max_tool_errors_in_a_row} failed tool calls in a row.",
+        f"It ends as well when models have read and written {run.max_tokens:,} tokens in it, or "
+        f"when it has waited {duration(run.max_parked_seconds)} in a row for people or for money.",
         f"One reply of the model has at most {run.max_output_tokens} tokens.",
+        f"At most {policy.admission.max_active_runs:,} runs are at work at once; "
+        f"{policy.admission.max_queued_runs:,} more may wait for a place, and beyond that none is "
+        "taken on. What waits for people or for money takes no place.",
         f"People may ask the agent {run.max_questions} questions about one proposal.",
     ]
 
@@ -146,7 +151,3 @@ def mail_not_sent_words(then: WhenMailIsNotSent) -> str:
             return f"{closed} it stays closed."
         case _:
             assert_never(then)
-
-
-def _dollars(microusd: int) -> str:
-    return f"${microusd / _MICROUSD:,.2f}"

@@ -127,3 +127,87 @@ def test_what_is_told_of_an_operation_follows_from_its_terms() -> None:
     facts = RiskFacts(links=("evil.test",), language="en")
     told = whose_votes(terms_for(policy(rules=rules), "close_ticket", facts), facts)
     assert "one of user group S0LEADS or U0SECOND because it links to evil.test" in told
+
+
+def _told(**sections: object) -> str:
+    return "\n".join(sentences(policy(**sections)))
+
+
+def test_what_a_policy_says_of_money_is_told_whole() -> None:
+    told = _told(
+        budget={
+            "run_microusd": 2_500_000,
+            "day_microusd": 12_300,
+            "warn_at_percent": 70,
+            "approvers": ["role:leads", "U0BOSS"],
+            "quorum": 2,
+            "most_run_microusd": 10_000_000,
+        },
+        roles={"leads": {}},
+        prices={
+            "local": {
+                "input_usd_per_million": "0.1",
+                "output_usd_per_million": "0.405",
+                "cache_write_usd_per_million": "1.25",
+                "cache_read_usd_per_million": "0.01",
+            }
+        },
+        costs={"email.send": 400},
+        run={"max_tokens": 1_234_567, "max_parked_seconds": 7_200},
+        admission={"max_active_runs": 3, "max_queued_runs": 1_500},
+    )
+    for words in (
+        "One run may cost $2.50, all runs of a day in UTC $0.0123.",
+        "People are told once when 70% of either is used.",
+        "pauses and asks role leads or U0BOSS for as much again, as often as its next call needs; "
+        "2 of them have to approve.",
+        "Nobody can raise one run above $10.00; how far a day can be raised is not bounded.",
+        "that stays held until an operator settles it.",
+        "Model 'local' costs $0.10 for a million tokens that it reads, $0.405 for a million that",
+        "$1.25 written to its cache, $0.01 read from it.",
+        "Prices of other models are the published ones; a model without a price is refused.",
+        "Sending an email costs $0.0004 of the same limits.",
+        "read and written 1,234,567 tokens in it, or when it has waited 2 h in a row",
+        "At most 3 runs are at work at once; 1,500 more may wait for a place",
+    ):
+        assert words in told, words
+
+
+def test_without_bounds_and_prices_that_is_told_as_well() -> None:
+    told = _told()
+    assert "asks the approvers for as much again, as often as its next call needs; one of" in told
+    assert "How far they can raise either is not bounded." in told
+    assert "Prices of models are the published ones" in told
+    assert "No tools of other servers are used." in told
+
+
+def test_of_servers_their_tools_are_told_and_no_secret_that_stands_in_the_file() -> None:
+    secret = "hunter2"
+    told = _told(
+        servers={
+            "billing": {
+                "command": ["/opt/bin/billing-mcp", f"--key={secret}"],
+                "reads": ["find_invoice"],
+                "tools": ["find_invoice", "refund"],
+                "requesters": ["U0BOSS"],
+                "environment": ["BILLING_API_KEY"],
+                "costs": {"refund": 5_000},
+                "timeout_seconds": 90,
+            },
+            "wiki": {
+                "url": f"https://tools.example:8443/{secret}?key={secret}",
+                "token_from": "WIKI_TOKEN",
+            },
+        }
+    )
+    for words in (
+        "Server billing is started by the command 'billing-mcp'; a call of it may take 1 min 30 s.",
+        "find_invoice and refund are used; find_invoice only reads and runs at once; everything",
+        "Only runs of U0BOSS may use billing.",
+        "Billing is given BILLING_API_KEY.",
+        "Each call of refund of billing costs $0.005 of the same limits.",
+        "Server wiki is at https://tools.example:8443 with the token in WIKI_TOKEN;",
+        "Of wiki, all tools are used, and every one asks people.",
+    ):
+        assert words in told, words
+    assert secret not in told
