@@ -4,6 +4,7 @@ comes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,14 +13,16 @@ from executor.domain import identity
 from executor.domain.authority import Authority
 from executor.domain.ids import PrincipalId, RunId, TenantId
 from executor.domain.journal import Chain
-from executor.domain.payloads import JsonObject, digest, storable_text
+from executor.domain.payloads import JsonObject, digest
 from executor.domain.policy import Permission, Policy
 from executor.domain.run import RunStatus
+from executor.domain.secret_text import as_kept
 from executor.domain.transition import Machine, Reason, Refused
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.rights import read_rights
 from executor.store import budgets, journal, runs, tenants
+from executor.store.admission import Admission, admit_to_queue
 from executor.store.connection import Connection
 from executor.store.people import read_identities
 from executor.store.wakeups import Kind
@@ -68,11 +71,12 @@ async def start(engine: Engine, requests: Sequence[StartRequest]) -> list[StartR
 async def start_in(
     conn: Connection, engine: Engine, requests: Sequence[StartRequest]
 ) -> list[StartResult]:
-    """Queue runs inside the caller's transaction; see ``start``."""
+    """Queue runs inside the caller's transaction, which calls this once; see ``start``."""
     policies = await tenants.share_policies(conn, {r.tenant_id for r in requests})
     people = await read_identities(conn, {(r.tenant_id, r.requester) for r in requests})
     rights = await read_rights(conn, policies, {(r.tenant_id, r.requester) for r in requests})
     known = await runs.by_origin(conn, {(r.tenant_id, r.origin_key) for r in requests})
+    queues = await _join_queues(conn, policies, requests, known)
     # Two equal requests in one group are one request: the first of them starts the run.
     fresh = {
         (r.tenant_id, r.origin_key): RunId(engine.mint())
@@ -101,18 +105,24 @@ async def start_in(
         if policy is None or objection is not None:
             results.append(objection or Refused(Reason.NOT_PERMITTED))
             continue
+        queue = queues[request.tenant_id]
+        if key not in new and not queue.has_room():
+            results.append(queue.refusal())
+            continue
         results.append(None)
-        if key in fresh and key not in new:
+        if key not in new:
+            queue.taken += 1
             new[key] = runs.NewRun(
                 request.tenant_id,
                 fresh[key],
-                _goal(request),
+                goal_of(request),
                 request.requester,
                 request.origin_key,
                 _digest(request),
                 request.reply_to,
                 policy.version,
                 chain.now + timedelta(seconds=policy.run.max_seconds),
+                policy.run.max_parked_seconds,
                 chain.birth(
                     Machine.RUN,
                     request.tenant_id,
@@ -120,7 +130,7 @@ async def start_in(
                     fresh[key],
                     RunStatus.QUEUED,
                     request.requester,
-                    {"goal": _goal(request), "origin_key": request.origin_key},
+                    {"goal": goal_of(request), "origin_key": request.origin_key},
                 ),
             )
     numbers = await _insert(conn, list(new.values()), policies, chain)
@@ -130,6 +140,42 @@ async def start_in(
         result if result is not None else _answer(request, new, numbers, known)
         for request, result in zip(requests, results, strict=True)
     ]
+
+
+@dataclass(slots=True)
+class _Queue:
+    """What one tenant's queue has room for, as this transaction holds it, and who took of it."""
+
+    admission: Admission
+    limit: int
+    taken: int = 0
+
+    def has_room(self) -> bool:
+        return self.taken < self.admission.admitted
+
+    def refusal(self) -> Refused:
+        waiting = (self.admission.waiting or 0) + self.taken
+        return Refused(Reason.QUEUE_FULL, {"queued": waiting, "limit": self.limit})
+
+
+async def _join_queues(
+    conn: Connection,
+    policies: dict[TenantId, Policy],
+    requests: Sequence[StartRequest],
+    known: dict[tuple[TenantId, str], runs.KnownRun],
+) -> dict[TenantId, _Queue]:
+    """Hold room for what may be queued; ``known`` gains what others have started meanwhile."""
+    wanted = {(r.tenant_id, r.origin_key) for r in requests} - known.keys()
+    asked = Counter(tenant for tenant, _ in wanted if tenant in policies)
+    queues = {}
+    for tenant, count in sorted(asked.items()):
+        limit = policies[tenant].admission.max_queued_runs
+        queues[tenant] = _Queue(await admit_to_queue(conn, tenant, count, limit), limit)
+    # Who waited for the last place may have waited for its own twin.
+    short = {t for t, queue in queues.items() if queue.admission.admitted < asked[t]}
+    if short:
+        known |= await runs.by_origin(conn, {key for key in wanted if key[0] in short})
+    return queues
 
 
 async def _insert(
@@ -177,9 +223,10 @@ def _objection(authority: Authority | None, request: StartRequest) -> Refused | 
     return authority.objection(request.requester, Permission.REQUEST)
 
 
-def _goal(request: StartRequest) -> str:
-    return storable_text(request.goal)[:LONGEST_GOAL]
+def goal_of(request: StartRequest) -> str:
+    """Return the goal as it is recorded and shown: what looks like a secret is hidden in it."""
+    return as_kept(request.goal, LONGEST_GOAL)
 
 
 def _digest(request: StartRequest) -> bytes:
-    return digest({"goal": _goal(request), "requester": request.requester})
+    return digest({"goal": goal_of(request), "requester": request.requester})
