@@ -7,6 +7,7 @@ done, and whatever becomes of it, what waits goes on waiting.
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,15 +26,15 @@ AGAIN = "again"
 class RecordedCall:
     """One tool call of a recorded reply, named by step and ordinal: the model's ids may repeat.
 
-    ``answered_at`` is the step of its result. While it ``is_pending`` the operation that it
-    proposed has not ended.
+    ``arguments`` are a text where the model wrote no JSON object. ``answered_at`` is the step of
+    its result. While it ``is_pending`` the operation that it proposed has not ended.
     """
 
     step: int
     ordinal: int
     id: str
     name: str
-    arguments: JsonObject
+    arguments: JsonObject | str
     result: JsonObject | None
     answered_at: int | None = None
     is_pending: bool = False
@@ -46,11 +47,15 @@ class RecordedCall:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """One recorded model reply with its calls, answered or not."""
+    """One recorded model reply with its calls, answered or not.
+
+    ``tokens`` are those that its request and it took together.
+    """
 
     step: int
     text: str
     calls: tuple[RecordedCall, ...]
+    tokens: int = 0
 
     def unanswered(self) -> tuple[RecordedCall, ...]:
         """List the calls that have no recorded result."""
@@ -197,6 +202,8 @@ def _limit(turns: Sequence[RecordedTurn], limits: RunSection) -> Reason | None:
     """Say which bound forbids to ask the model once more."""
     if sum(1 + len(turn.calls) for turn in turns) >= limits.max_steps:
         return Reason.STEP_LIMIT
+    if sum(turn.tokens for turn in turns) >= limits.max_tokens:
+        return Reason.TOKEN_LIMIT
     answered = [call for turn in turns for call in turn.calls if not call.is_pending]
     if _identical(answered) >= limits.max_identical_proposals:
         return Reason.REPEATED_PROPOSAL
@@ -233,7 +240,17 @@ def _errors_in_a_row(calls: Sequence[RecordedCall]) -> int:
 
 
 def _identical(calls: Sequence[RecordedCall]) -> int:
-    """Count how often the same was proposed that people had said no to, the first time included."""
-    rejected = [call.result for call in calls if (call.result or {}).get("status") == "rejected"]
-    times = Counter(str(result["operation"]) for result in rejected if result is not None)
+    """Count how often the same was proposed in vain, the first time included.
+
+    What people said no to is answered with the same operation, whatever its arguments are. What
+    nobody decided, or somebody took back, is put before people again as another one.
+    """
+    times: Counter[str] = Counter()
+    for call in calls:
+        result = call.result or {}
+        match result.get("status"):
+            case "rejected":
+                times[str(result["operation"])] += 1
+            case "expired" | "withdrawn":
+                times[json.dumps([call.name, call.arguments], sort_keys=True)] += 1
     return max(times.values(), default=0)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from executor.domain import approval, identity, operation, run
 from executor.domain.authority import Authority
@@ -21,7 +22,16 @@ from executor.domain.transition import Machine, NoChange, Reason, Refused, Trans
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.rights import read_rights
-from executor.store import approvals, cards, journal, operations, progress, runs, tenants
+from executor.store import (
+    approvals,
+    cards,
+    journal,
+    operation_lookups,
+    operations,
+    progress,
+    runs,
+    tenants,
+)
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey
@@ -128,7 +138,7 @@ async def lock_run_with_operations(
 ) -> Locked:
     """Lock runs, then the operations that belong to them and ``also``, then their approvals."""
     rows = await runs.lock(conn, keys)
-    mine = await operations.of_runs(conn, rows)
+    mine = await operation_lookups.of_runs(conn, rows)
     locked = await operations.lock(conn, [*((tenant, id_) for tenant, id_, *_ in mine), *also])
     return Locked(rows, locked, await approvals.lock(conn, list(locked)))
 
@@ -175,9 +185,13 @@ async def move_run(
     chain: Chain,
     *,
     summary: str | None = None,
+    due_at: datetime | None = None,
     wants_card: bool = True,
 ) -> None:
-    """Apply one transition of a locked run; it is told on its card, which is locked too."""
+    """Apply one transition of a locked run; it is told on its card, which is locked too.
+
+    ``due_at`` is when a worker should look at it again by itself.
+    """
     ended = transition.target in ENDED
     if ended and wants_card:
         await cards.want(conn, [(row.tenant_id, row.id, SubjectKind.RUN)], chain.now)
@@ -188,7 +202,12 @@ async def move_run(
         conn,
         [
             runs.RunMove(
-                row, transition, entry, ended_at=chain.now if ended else None, summary=summary
+                row,
+                transition,
+                entry,
+                due_at=due_at,
+                ended_at=chain.now if ended else None,
+                summary=summary,
             )
         ],
     )
@@ -335,13 +354,25 @@ def _unused_repeat(
 
 
 async def stop_for_time(engine: Engine, key: RunKey) -> None:
-    """End a run whose wall time is over, once. Opens its own transaction."""
+    """End a run whose wall time, or whose time to wait, is over, once. Opens its own transaction.
+
+    Whoever has woken it meanwhile, or put it back to wait, has come first.
+    """
     async with engine.committing(Commit.END_RUN) as conn:
         locked = await lock_run_with_operations(conn, [key])
         chain = await locked.chain(conn)
         row = locked.runs.get(key)
-        if row is None or chain.now < row.deadline_at:
+        reason = None if row is None else _time_over(row, chain.now)
+        if row is None or reason is None:
             return
-        await stop_locked(conn, locked, row, Reason.TIME_LIMIT, "clock", chain)
+        await stop_locked(conn, locked, row, reason, "clock", chain)
         await journal.advance(conn, chain)
     engine.ring(Kind.CARDS)
+
+
+def _time_over(row: runs.RunRow, now: datetime) -> Reason | None:
+    if now >= row.deadline_at:
+        return Reason.TIME_LIMIT
+    if row.parked_until is not None and now >= row.parked_until:
+        return Reason.PARKED_TOO_LONG
+    return None

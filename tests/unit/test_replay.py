@@ -124,6 +124,40 @@ def test_the_number_of_steps_counts_replies_and_results() -> None:
     assert next_action(_turns([READ]), limits) == AskModel()
 
 
+def test_what_models_read_and_write_is_limited_before_the_next_call() -> None:
+    limits = RunSection(max_tokens=100)
+    turns = [replace(turn, tokens=50) for turn in _turns([READ], [READ])]
+    assert next_action(turns[:1], limits) == AskModel()
+    assert next_action(turns, limits) == GiveUp(Reason.TOKEN_LIMIT)
+    assert next_action([*turns, RecordedTurn(3, "Done.", (), 50)], limits) == Finish("Done.")
+    unread = replace(turns[1].calls[0], result=None)
+    assert next_action([turns[0], replace(turns[1], calls=(unread,))], limits) == AnswerCalls(
+        (unread,)
+    ), "what was paid for is used"
+
+
+@pytest.mark.parametrize("status", ["expired", "withdrawn"])
+def test_the_same_words_that_come_to_nothing_again_and_again_are_limited(status: str) -> None:
+    limits = RunSection(max_identical_proposals=3)
+    words = {"ticket_id": "4101", "message": "All is well."}
+
+    def proposed(*arguments: JsonObject, ended: str = status) -> list[RecordedTurn]:
+        results: list[list[JsonObject | None]] = [
+            [{"operation": f"op_{n}", "status": ended}] for n, _ in enumerate(arguments)
+        ]
+        turns = _turns(*results)
+        return [
+            replace(turn, calls=(replace(turn.calls[0], arguments=said),))
+            for turn, said in zip(turns, arguments, strict=True)
+        ]
+
+    assert next_action(proposed(words, words), limits) == AskModel()
+    assert next_action(proposed(words, words, words), limits) == GiveUp(Reason.REPEATED_PROPOSAL)
+    assert next_action(proposed(words, words, {**words, "cc": []}), limits) == AskModel()
+    stale = proposed(words, words, words, ended="stale")
+    assert next_action(stale, limits) == AskModel(), "the ticket had moved: it is to ask again"
+
+
 NEW = RecordedQuestion(UUID(int=1), 1, "U0REVIEWER", "Why?")
 TAKEN = replace(NEW, step=2)
 PROPOSAL = RecordedCall(1, 0, "c", "propose_closing", {}, None, is_pending=True)
