@@ -10,10 +10,12 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from executor.domain.policy_money import Amount
 from executor.domain.policy_names import Who
 from executor.domain.policy_section import Misplaced, Section
 
-ServerName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,29}$")]
+ServerName = Annotated[str, Field(pattern=r"^[a-z](?:_?[a-z0-9])*$", max_length=30)]
+"""No two underscores in a row: they part the names of server and tool where a model reads them."""
 ToolOfServer = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 EnvironmentName = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,99}$")]
 
@@ -35,7 +37,7 @@ class ServerSection(Section):
     requesters: tuple[Who, ...] | None = Field(default=None, min_length=1)
     environment: tuple[EnvironmentName, ...] = ()
     token_from: EnvironmentName | None = None
-    costs: dict[ToolOfServer, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    costs: dict[ToolOfServer, Amount] = Field(default_factory=dict)
     timeout_seconds: int = Field(default=60, ge=1, le=3_600)
 
     @model_validator(mode="after")
@@ -46,7 +48,21 @@ class ServerSection(Section):
             raise Misplaced("only a command is given variables; write token_from", "environment")
         if self.url is None and self.token_from is not None:
             raise Misplaced("only a url is given a token; write environment", "token_from")
+        if self.url is not None and "@" in self.url.partition("//")[2].partition("/")[0]:
+            raise Misplaced("a url takes no user; token_from names what holds its token", "url")
         unknown = sorted(set(self.reads) - set(self.tools or self.reads))
         if unknown:
             raise Misplaced(f"{unknown[0]} stands in reads but not in tools; add it there", "reads")
+        unused = sorted(set(self.costs) - set(self.tools or self.costs))
+        if unused:
+            raise Misplaced(f"{unused[0]} stands in costs but not in tools; add it there", "costs")
         return self
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables whose values are confided to it."""
+        return (*self.environment, *(() if self.token_from is None else (self.token_from,)))
+
+    def shows(self, tool: str) -> bool:
+        """Say whether a model may be shown this tool, where it is one of the server's."""
+        return self.tools is None or tool in self.tools

@@ -1,0 +1,1 @@
+"""Servers outside whose tools runs may use."""
