@@ -18,7 +18,6 @@ from bot.application import Bot, News, WrongWorkspace, installation_of
 from bot.cards import CardPainter, card_environment
 from bot.config import BotSettings, bot_settings
 from bot.ingress.webhooks import Webhook
-from bot.redaction import redact_root
 from bot.slack_answers import LOST_CALL, trouble
 from bot.slack_pace import slack_paces
 from bot.step_up import StepUp
@@ -33,9 +32,11 @@ from executor.config import PolicyInvalid, SettingsInvalid, load_policy
 from executor.domain.errors import ExecutorError
 from executor.domain.ids import operator_principal
 from executor.domain.policy import Policy
+from executor.domain.secret_text import Secrets, secrets_among
 from executor.engine.engine import Bell, Durations, Engine
 from executor.engine.failpoint import failpoints_from
 from executor.engine.providers import Providers
+from executor.engine.redaction import redact_root
 from executor.engine.setup import activate_policy
 from executor.store.address import UnsupportedAddress
 from executor.store.embedded import EmbeddedDatabaseFailed
@@ -93,6 +94,7 @@ def _set_up_log(settings: BotSettings) -> None:
             *(secret.get_secret_value() for secret in settings.resend_webhook_secrets),
             *settings.sealing_keys,
             *(word.get_secret_value() for _, word in settings.postmark_webhook_credentials),
+            *secrets_among(os.environ),
         ]
     )
 
@@ -126,6 +128,7 @@ async def _run(settings: BotSettings) -> None:
             Durations(outbox_lease_seconds=settings.outbox_lease_seconds),
             failpoints=failpoints_from(settings.failpoint),
             bell=bell,
+            secrets=Secrets(secrets_among(os.environ)),
         )
         try:
             installation = await installation_of(client, policy)

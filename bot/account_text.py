@@ -16,7 +16,7 @@ from uuid import UUID
 from bot import check_text
 from bot.card_parts import one_line
 from bot.effect_words import EffectWords, words_for
-from bot.replies import sentence
+from bot.reason_text import sentence
 from executor.domain.approval import ApprovalStatus
 from executor.domain.compensation import LEFT_BECAUSE
 from executor.domain.effect import AttemptStatus, Capability, EffectStatus

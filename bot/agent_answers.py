@@ -10,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bot.card_parts import Item, Words, excerpt, paragraph
-from bot.replies import operation_state, run_state, sentence
+from bot.reason_text import sentence
+from bot.state_text import operation_state, run_state
 from executor.domain.ids import operation_label, run_label
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonValue
 from executor.domain.run import ENDED
 from executor.domain.transition import Reason, Refused
-from executor.engine.card_record import (
-    CardRecord,
-    RequestedOperation,
-    RequestRecord,
-    RunRecord,
-)
+from executor.engine.card_record import CardRecord, RunRecord
+from executor.engine.request_record import RequestedOperation, RequestRecord
 
 RESULT_EVENT = "signoff_result"
 """The type of the metadata that tells programs what came of a request."""
@@ -152,6 +149,11 @@ def _why(refused: Refused) -> str:
             return (
                 "Too many requests of this agent came to nothing. None is taken up or answered "
                 "until an hour has passed without so many."
+            )
+        case Reason.QUEUE_FULL if "queued" in detail:
+            return (
+                "As many runs of this workspace wait for a place as may. Nothing was started. Ask "
+                "again later, under the same key."
             )
         case Reason.QUEUE_FULL:
             return "This agent has too much under way. Ask again when some of it has ended."

@@ -129,8 +129,8 @@ def _again(record: OperationRecord) -> list[ButtonSpec]:
 
 
 def _asking(record: OperationRecord) -> list[ButtonSpec]:
-    """Let people ask the agent about what they could decide; nobody works a reopening."""
-    if not may_approve(record) or record.undoes is not None:
+    """Let people ask the agent about what they could decide, where an agent has proposed it."""
+    if not may_approve(record) or not _is_of_an_agent(record):
         return []
     return [ButtonSpec("ask", "Ask the agent", about=About.OPERATION)]
 
@@ -138,10 +138,15 @@ def _asking(record: OperationRecord) -> list[ButtonSpec]:
 def _withdrawing(record: OperationRecord) -> list[ButtonSpec]:
     """Let it be taken back as long as nothing was done; a card shows that to everybody alike."""
     unopened = is_open(record) or record.status is OperationStatus.APPROVED
-    if not unopened or record.undoes is not None:
+    if not unopened or not _is_of_an_agent(record):
         return []
     question = Confirm("Withdraw this?", "Withdraw")
     return [ButtonSpec("withdraw", "Withdraw", confirm=question, about=About.OPERATION)]
+
+
+def _is_of_an_agent(record: OperationRecord) -> bool:
+    """Tell it from what the policy asks for by itself: to undo something, or to raise a limit."""
+    return record.undoes is None and record.raising is None
 
 
 def _words(record: OperationRecord) -> list[ButtonSpec]:

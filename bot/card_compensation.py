@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from bot.card_parts import Item, Literal, Words, excerpt, one_line, paragraph
-from bot.replies import sentence
+from bot.reason_text import sentence
 from bot.visible import EMPTY, END, reveal
 from executor.domain.compensation import LEFT_BECAUSE
 from executor.domain.effect import EffectStatus
@@ -56,8 +56,18 @@ _REOPEN = Verbs(
 )
 
 
+_RAISE = Verbs(
+    "Raise the limit",
+    "Do not raise it",
+    "Raise this limit?",
+    "It stays on this card.",
+)
+
+
 def verbs_of(record: OperationRecord) -> Verbs:
     """Return the words of the decision about this record."""
+    if record.raising is not None:
+        return _RAISE
     return DECIDE if record.undoes is None else _REOPEN
 
 
@@ -74,7 +84,7 @@ def undone_of(record: OperationRecord, *, whole: bool = True) -> tuple[Item, ...
     return (
         paragraph(
             Words(f"It undoes a part of {closing}. ", bold=True),
-            f"{closing} closed the ticket at version {record.ticket.version}, and this email of "
+            f"{closing} closed the ticket at version {record.target.version}, and this email of "
             f"it was not sent. {why}",
         ),
         Literal(_whole_email(undone) if whole else _email(undone)),

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from bot.about_text import limit_words
 from bot.card_compensation import Verbs, undone_of, verbs_of
 from bot.card_email import Body, EmailView, email_view
 from bot.card_parts import (
@@ -22,16 +23,19 @@ from bot.card_parts import (
     Words,
     chunks,
     excerpt,
+    length,
     one_line,
     person,
     shorten,
 )
 from bot.card_revision import Revision, revision_of
 from bot.card_status import status_of
-from bot.card_ticket import LONGEST_CHANGE_IN_FULL, changes, facts, shortens, ticket_url
+from bot.card_target import arguments, facts, label, why_raised
+from bot.card_ticket import LONGEST_CHANGE_IN_FULL, changes, shortens, ticket_url
 from bot.effect_words import words_for
 from bot.trick import CLOSING, OPENING, ORDINARY
-from bot.visible import EMPTY, Finding, merge, reveal
+from bot.typed_money import dollars
+from bot.visible import EMPTY, END, Finding, merge, reveal, runs_right_to_left
 from executor.domain.effect import EffectKind
 from executor.domain.ids import is_policy, operation_label, run_label
 from executor.engine.card_record import OperationRecord
@@ -43,6 +47,7 @@ LONGEST_TITLE = 150
 """Characters of a title, which is a header in Slack."""
 
 _LONGEST_TICKET_IN_TITLE = 40
+_LONGEST_TOOL_IN_TITLE = 80
 _MOST_NAMED = 3
 _LONGEST_WHY = 300
 _LONGEST_PROMISE = 160
@@ -92,7 +97,7 @@ IN_BRIEF = Room(200, 120, 0)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One body of the email, in one or more literal blocks."""
+    """One long text that would leave, in one or more literal blocks."""
 
     chunks: tuple[str, ...]
     characters: int
@@ -124,9 +129,11 @@ class OperationView:
     operation: str
     goal: tuple[str, ...]
     revision: tuple[Item, ...]
-    ticket: Labelled
+    target: Labelled
+    arguments: Part | None
     changes: tuple[Item, ...]
     undoes: tuple[Item, ...]
+    raises: tuple[Item, ...]
     verbs: Verbs
     email: EmailView | None
     warning: Labelled | None
@@ -148,6 +155,8 @@ def content(record: OperationRecord, room: Room) -> OperationView:
     findings += tuple(f for shown in through for f in shown.findings)
     if email is not None:
         findings += email.findings
+    called, found = _arguments(record)
+    findings += found
     goal, changed, revision = _explaining(record, room)
     rows = [(name, shown.text or EMPTY) for name, shown in revealed]
     return OperationView(
@@ -160,9 +169,11 @@ def content(record: OperationRecord, room: Room) -> OperationView:
         operation=operation_label(record.number),
         goal=(goal.text,),
         revision=revision.items,
-        ticket=Labelled("Ticket", ("\n".join(_row(*row) for row in rows),), _link(record)),
+        target=Labelled(label(record), ("\n".join(_row(*row) for row in rows),), _link(record)),
+        arguments=called,
         changes=changed,
         undoes=undone_of(record),
+        raises=why_raised(record),
         verbs=verbs_of(record),
         email=email,
         warning=_warning(merge(findings), email),
@@ -194,11 +205,12 @@ def shortened(record: OperationRecord, view: OperationView, room: int) -> Operat
     Who wants to read more reads all of it in the full view.
     """
     view, room = in_room(record, view, IN_BRIEF), min(room, _LONGEST_BODIES)
-    ticket = [_row(name, one_line(fact, _LONGEST_FIELD)) for name, fact in facts(record)]
+    target = [_row(name, one_line(fact, _LONGEST_FIELD)) for name, fact in facts(record)]
     through = [one_line(provider, _LONGEST_FIELD) for provider in _providers(record)]
     return replace(
         view,
-        ticket=replace(view.ticket, chunks=("\n".join(ticket),)),
+        target=replace(view.target, chunks=("\n".join(target),)),
+        arguments=view.arguments and _shorten_part(view.arguments, room),
         undoes=undone_of(record, whole=False),
         warning=_shorten(view.warning, _LONGEST_WARNING),
         fields=() if view.email is None else ("\n".join(_few_rows(view.email, through)),),
@@ -215,7 +227,8 @@ def in_chunks(view: OperationView) -> OperationView:
     return replace(
         view,
         goal=_chunks(view.goal),
-        ticket=replace(view.ticket, chunks=_chunks(view.ticket.chunks)),
+        target=replace(view.target, chunks=_chunks(view.target.chunks)),
+        arguments=view.arguments and replace(view.arguments, chunks=_chunks(view.arguments.chunks)),
         warning=view.warning and replace(view.warning, chunks=_chunks(view.warning.chunks)),
         fields=_chunks(view.fields),
         links=_chunks(view.links),
@@ -226,18 +239,43 @@ def in_chunks(view: OperationView) -> OperationView:
 
 def title_of(record: OperationRecord) -> str:
     """Say in one line what an operation would do."""
-    ticket = one_line(record.ticket.id, _LONGEST_TICKET_IN_TITLE)
+    named = _names(record)
     titles = [words_for(effect.kind.value).title for effect in record.effects[:_MOST_NAMED]]
-    title = " and ".join(one.replace("{ticket}", ticket) for one in titles)
+    for place, name in named.items():
+        titles = [one.replace(place, name) for one in titles]
+    title = " and ".join(titles)
     whole = title[:1].upper() + title[1:] if title else "Nothing to do"
     return shorten(whole, LONGEST_TITLE)
+
+
+def _names(record: OperationRecord) -> dict[str, str]:
+    """Name what the title leaves room for."""
+    if record.tool_call is not None:
+        call = record.tool_call
+        server = one_line(call.server, _LONGEST_TICKET_IN_TITLE)
+        return {"{tool}": f"{server}.{one_line(call.tool, _LONGEST_TOOL_IN_TITLE)}"}
+    if record.raising is not None:
+        raising = record.raising.raising
+        of, to = dollars(raising.current_microusd), dollars(raising.new_microusd)
+        return {"{limit}": f"{limit_words(raising.limit)} from {of} to {to}"}
+    return {"{ticket}": one_line(record.target.id, _LONGEST_TICKET_IN_TITLE)}
+
+
+def _arguments(record: OperationRecord) -> tuple[Part | None, tuple[Finding, ...]]:
+    """Show the arguments of a tool, with what had to be made visible in them."""
+    written = arguments(record)
+    if written is None:
+        return None, ()
+    shown = reveal(written)
+    lines = written.count("\n") + 1
+    return Part((shown.text + END,), length(written), lines), shown.findings
 
 
 def _explaining(record: OperationRecord, room: Room) -> tuple[Literal, tuple[Item, ...], Revision]:
     """Tell the goal, the changes of the ticket, and what was said before."""
     return (
         excerpt(record.goal, room.goal),
-        changes(record.ticket.recent_changes, room.change),
+        () if record.ticket is None else changes(record.ticket.recent_changes, room.change),
         revision_of(record, room.revision, LONGEST_CHUNK),
     )
 
@@ -256,7 +294,8 @@ def _providers(record: OperationRecord) -> list[str]:
 
 
 def _link(record: OperationRecord) -> tuple[Piece, ...]:
-    url = ticket_url(record.ticket.desk, record.ticket.id)
+    ticket = record.ticket
+    url = None if ticket is None else ticket_url(ticket.desk, ticket.id)
     return () if url is None else (Words(" "), Link(url, "open it at the desk"))
 
 
@@ -266,6 +305,7 @@ def _notes(record: OperationRecord, email: EmailView | None) -> tuple[str, ...]:
     asked = "Why nobody was asked: " if by_policy else "Why somebody has to approve: "
     promised = dict.fromkeys(one_line(e.promise, _LONGEST_PROMISE) for e in record.effects)
     mirrored = email is not None and email.runs_right_to_left
+    mirrored = mirrored or runs_right_to_left(arguments(record) or "")
     return (
         *((_FROM_THE_RIGHT,) if mirrored else ()),
         asked + one_line(record.why, _LONGEST_WHY),

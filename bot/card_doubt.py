@@ -23,18 +23,13 @@ from bot.card_parts import (
     person,
 )
 from bot.effect_words import words_for
-from bot.replies import sentence
+from bot.reason_text import sentence
 from executor.domain.approval import Vote
 from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
 from executor.domain.ids import PrincipalId
 from executor.domain.recovery import MOST_LOOKUPS, Why
-from executor.engine.card_record import (
-    AttemptRecord,
-    DoubtRecord,
-    EffectRecord,
-    OperationRecord,
-    WordRecord,
-)
+from executor.engine.card_record import AttemptRecord, EffectRecord, OperationRecord, WordRecord
+from executor.engine.doubt_record import DoubtRecord
 from executor.engine.word import DENIES, SAID, SAID_BY, Said
 
 MOST_WORDS = 3
@@ -274,6 +269,8 @@ def why_asked(attempt: AttemptRecord) -> str:
 def _where(record: OperationRecord, effect: EffectRecord) -> str:
     through = f"through {one_line(effect.provider, 60)}"
     if effect.kind is not EffectKind.EMAIL_SEND:
+        if record.ticket is None:
+            return through
         return f"{through}, ticket {one_line(record.ticket.id, 60)}"
     recipients = _addresses((record.email or {}).get("to"))
     named = ", ".join(one_line(to, 60) for to in recipients[:_MOST_RECIPIENTS])

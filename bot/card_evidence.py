@@ -42,7 +42,13 @@ def checked(record: OperationRecord) -> tuple[Item, ...]:
     if record.opened_at is None:
         return ()
     by_policy = any(is_policy(vote.principal) for vote in record.approval.votes)
-    held = in_short(record.ticket.version, undoes=record.undoes is not None, by_policy=by_policy)
+    version = None if record.ticket is None else record.ticket.version
+    held = in_short(
+        version,
+        undoes=record.undoes is not None,
+        raises=record.raising is not None,
+        by_policy=by_policy,
+    )
     at = moment(record.opened_at)
     said = Words("Checked before anything was done", bold=True)
     return (paragraph(said, ", at ", at, f": {held}."),)

@@ -8,7 +8,8 @@ from bot.card_parts import Item, Person, Piece, UserGroup, Words, moment, paragr
 from executor.domain.ids import operation_label
 from executor.domain.nudge import NudgeKind, schedule
 from executor.domain.policy import WhenTimeIsOver
-from executor.engine.card_record import NudgeRecord, OperationRecord
+from executor.engine.card_record import OperationRecord
+from executor.engine.nudge_record import NudgeRecord
 
 _MOST_NAMED = 20
 _GROUP = "group:"
@@ -33,6 +34,8 @@ def clock_of(record: OperationRecord) -> tuple[Piece | str, ...]:
                 pieces += _named(approval.terms.escalate_to)
                 pieces.append(" will be told. ")
     pieces.append("After that it expires: nothing is done")
+    if record.raising is not None:
+        return (*pieces, ".")
     stops = approval.terms.when_time_is_over is WhenTimeIsOver.STOP_RUN
     pieces.append(", and the run is stopped." if stops else ", and the agent is told so.")
     return tuple(pieces)

@@ -6,13 +6,13 @@ Of what a model wrote there is the number of a ticket at most, and only where it
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
 from bot.card_parts import Paragraph, Piece, Words, paragraph, person
-from bot.replies import operation_state
+from bot.state_text import operation_state
 from executor.domain.ids import operation_label
 from executor.domain.operation import OperationStatus
 from executor.domain.run import ENDED, RunStatus
@@ -25,13 +25,17 @@ MOST_STEPS = 12
 """Steps that are shown; the newest ones."""
 
 _TICKET = re.compile(r"[A-Za-z0-9#_-]{1,40}")
-_WHY_REFUSED = {
+_OUTSIDE = re.compile(r"(?P<server>[a-z0-9_]{1,30}?)__(?P<tool>[A-Za-z0-9_-]{1,61})")
+_NO_TOOL = Reason.TOOL_UNKNOWN
+WHY_REFUSED: Mapping[Reason, str] = {
     Reason.ARGUMENTS_INVALID: "the request was incomplete or wrong",
     Reason.CONFLICTS_WITH: "another proposal is under way",
     Reason.CONTENT_INVALID: "the email cannot be sent as it is",
     Reason.DESK_CANNOT_SEARCH: "this ticket desk cannot be searched",
     Reason.DESK_NOTIFIES: "the ticket desk would mail the customer as well",
     Reason.DESK_UNAVAILABLE: "the ticket desk did not answer",
+    Reason.SERVER_AWAY: "the server did not answer",
+    Reason.TOOL_FAILED: "the tool says that it failed",
     Reason.NOT_PERMITTED: "whoever asked for this run may not ask for it",
     Reason.TICKET_CLOSED: "the ticket is closed already",
     Reason.TICKET_UNKNOWN: "there is no such ticket",
@@ -75,6 +79,11 @@ class Lines:
     title: str
     shown: tuple[Line, ...]
     operations: frozenset[int]
+
+
+def is_ticket(written: str) -> bool:
+    """Tell whether what a model wrote for the number of a ticket looks like one."""
+    return _TICKET.fullmatch(written) is not None
 
 
 def progress_lines(record: RunRecord) -> Lines:
@@ -125,7 +134,7 @@ class _Verb:
 
 
 def _verb(step: ToolStep) -> _Verb:
-    ticket = f"ticket {step.ticket}" if _TICKET.fullmatch(step.ticket) else "a ticket"
+    ticket = f"ticket {step.ticket}" if is_ticket(step.ticket) else "a ticket"
     match step.tool:
         case tools.SEARCH_TICKETS:
             return _Verb("Searches the tickets", "Searched the tickets", "search the tickets")
@@ -134,6 +143,12 @@ def _verb(step: ToolStep) -> _Verb:
         case tools.PROPOSE_CLOSING:
             to_close = f"to close {ticket}"
             return _Verb(f"Proposes {to_close}", f"Proposed {to_close}", f"propose {to_close}")
+        case name if (parts := _OUTSIDE.fullmatch(name)) and step.refused is not _NO_TOOL:
+            # Only an answer tells that there is such a tool; before it, the name is a model's word.
+            known = step.is_answered or step.operation is not None
+            called = f"{parts['server']}.{parts['tool']}" if known else "a tool of a server"
+            done = f"Proposed to call {called}" if step.operation else f"Called {called}"
+            return _Verb(f"Calls {called}", done, f"call {called}")
         case _:
             unknown = "for a tool that does not exist"
             return _Verb(f"Asks {unknown}", f"Asked {unknown}", f"ask {unknown}")
@@ -152,7 +167,7 @@ def _called(record: RunRecord, id_: str, step: ToolStep) -> Line:
     if step.refused is Reason.TOOL_UNKNOWN:
         return Line(id_, verb.done, Mark.FAILED)
     if step.refused is not None:
-        why = _WHY_REFUSED.get(step.refused)
+        why = WHY_REFUSED.get(step.refused)
         more = () if why is None else (Words(why),)
         tried = (
             f"{verb.done}: refused"

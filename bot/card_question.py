@@ -8,11 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.card_parts import Item, Literal, Piece, Words, excerpt, moment, one_line, paragraph, person
-from bot.replies import sentence
+from bot.reason_text import sentence
 from bot.visible import END
 from executor.domain.ids import operation_label
 from executor.domain.transition import Reason
-from executor.engine.card_record import OperationRecord, QuestionRecord
+from executor.engine.card_record import OperationRecord
+from executor.engine.question_record import QuestionRecord
 
 MOST_QUESTIONS = 2
 """Questions that a card shows; the newest ones."""

@@ -62,7 +62,7 @@ def revision_of(record: OperationRecord, room: int, longest: int) -> Revision:
 
 def may_be_proposed_again(record: OperationRecord) -> bool:
     """Tell whether the same can be asked for once more: its ticket has moved on and is open."""
-    if record.email is None or record.ticket.current_status is TicketStatus.CLOSED:
+    if record.email is None or record.target.current_status is TicketStatus.CLOSED:
         return False
     if record.status is OperationStatus.STALE:
         return record.reason is Reason.VERSION_CHANGED and record.successor is None

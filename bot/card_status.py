@@ -19,14 +19,15 @@ from bot.card_ticket import changes, moved_on
 from bot.card_votes import votes_of
 from bot.duration_text import duration
 from bot.effect_words import words_for
-from bot.replies import sentence
+from bot.reason_text import sentence
 from executor.domain.approval import Vote
 from executor.domain.effect import EffectStatus
 from executor.domain.ids import PrincipalId
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonValue
 from executor.domain.transition import Reason
-from executor.engine.card_record import EffectRecord, OperationRecord, VoteRecord
+from executor.engine.approval_record import VoteRecord
+from executor.engine.card_record import EffectRecord, OperationRecord
 
 LONGEST_NOTE = 500
 """Characters that a reviewer's reason may take on a card."""
@@ -72,6 +73,8 @@ def status_of(record: OperationRecord) -> tuple[Item, ...]:
             return _rejected(record)
         case OperationStatus.EXPIRED:
             why = _because(record) if record.undoes is None else "The ticket stays closed. "
+            if record.raising is not None:
+                why = "Nobody decided in time, so the limit stays as it is. "
             title = _headline("Expired: nothing was done", _approvers(record))
             return (title, paragraph(*_ended(record), why))
         case OperationStatus.SUPERSEDED:
@@ -238,6 +241,8 @@ def _rejected(record: OperationRecord) -> tuple[Item, ...]:
         by = PrincipalId(_text(record.detail.get("by")))
         note, when = _text(record.detail.get("note")), ()
     done = "Rejected" if record.undoes is None else "Left closed"
+    if record.raising is not None:
+        done = "Not raised"
     said = _headline(
         f"{done}: nothing was done",
         (Words("By "), person(by, record.tenant_id), *when, Words(". The reason:")),
@@ -247,7 +252,7 @@ def _rejected(record: OperationRecord) -> tuple[Item, ...]:
 
 def _stale(record: OperationRecord) -> tuple[Item, ...]:
     title = _headline("Out of date: nothing was done", _approvers(record))
-    if record.reason is not Reason.VERSION_CHANGED:
+    if record.reason is not Reason.VERSION_CHANGED or record.ticket is None:
         return (title, paragraph(_because(record), *_ended(record)))
     return (
         title,
@@ -276,14 +281,14 @@ def _now_that_it_moved(record: OperationRecord) -> str:
 
 
 def _versions(record: OperationRecord) -> str:
-    looked_at = f"You looked at version {record.ticket.version}; "
+    looked_at = f"You looked at version {record.target.version}; "
     if not moved_on(record):
         return f"{looked_at}the ticket has changed since. "
-    return f"{looked_at}it is now {record.ticket.current_version}. "
+    return f"{looked_at}it is now {record.target.current_version}. "
 
 
 def _changes_since(record: OperationRecord) -> tuple[Item, ...]:
-    return changes(record.ticket.changes_since)
+    return changes(record.target.changes_since)
 
 
 def _effects(record: OperationRecord) -> tuple[Piece, ...]:

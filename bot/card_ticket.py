@@ -41,6 +41,8 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 def facts(record: OperationRecord) -> tuple[tuple[str, str], ...]:
     """Name what the intent holds of the ticket."""
     ticket = record.ticket
+    if ticket is None:
+        return ()
     return (
         ("Ticket", ticket.id),
         ("Version", str(ticket.version)),
@@ -62,6 +64,8 @@ def ticket_url(desk: str, ticket: str) -> str | None:
 
 def moved_on(record: OperationRecord) -> bool:
     """Tell whether the ticket is known to stand at another version than the proposed one."""
+    if record.ticket is None:
+        return False
     current = record.ticket.current_version
     return current is not None and current != record.ticket.version
 

@@ -13,7 +13,8 @@ from bot.terms_text import whose_votes
 from executor.domain.approval import Vote
 from executor.domain.ids import TenantId
 from executor.domain.terms import Terms
-from executor.engine.card_record import ApprovalRecord, OperationRecord, VoteRecord
+from executor.engine.approval_record import ApprovalRecord, VoteRecord
+from executor.engine.card_record import OperationRecord
 
 MOST_VOTERS = 10
 """Voters that a card names; so many are never needed where fewer may decide."""

@@ -38,26 +38,23 @@ from bot.card_nudge import nudge_items, nudge_text
 from bot.card_parts import Item, length
 from bot.card_question import answer_text, answer_view
 from bot.card_run import run_view
+from bot.card_warning import warning_items, warning_text
 from bot.edit_form import EditForm
 from bot.edit_origin import EditOrigin
 from bot.home import HomeView
 from bot.operation_value import choice_value, operation_value
 from bot.pending_list import pending_view
-from bot.replies import operation_state, run_state
 from bot.settle_value import SettleValue
+from bot.state_text import operation_state, run_state
 from bot.word_form import word_form
 from bot.word_origin import WordOrigin
 from executor.domain.ids import TenantId, operation_label, run_label
 from executor.domain.payloads import JsonObject, JsonValue, digest
-from executor.engine.card_record import (
-    CardRecord,
-    NudgeRecord,
-    OperationRecord,
-    QuestionRecord,
-    RequestRecord,
-    RunRecord,
-)
+from executor.engine.card_record import CardRecord, OperationRecord, RunRecord, WarningRecord
+from executor.engine.nudge_record import NudgeRecord
 from executor.engine.pending import Pending
+from executor.engine.question_record import QuestionRecord
+from executor.engine.request_record import RequestRecord
 
 MOST_TEXT = 9_000
 """Characters of all blocks of one message. Slack refuses somewhere above 11,000 (undocumented)."""
@@ -166,6 +163,10 @@ class CardPainter:
             blocks = _loads_blocks(self._answer.render(card=answer_view(record)))
             named = _named(blocks, record.id, render_no, nonce)
             return _drawing(named, answer_text(record), False, False)
+        if isinstance(record, WarningRecord):
+            blocks = _loads_blocks(self._nudge.render(items=warning_items(record)))
+            named = _named(blocks, record.id, render_no, nonce)
+            return _drawing(named, warning_text(record), False, False)
         if isinstance(record, NudgeRecord):
             blocks = _loads_blocks(self._nudge.render(items=nudge_items(record)))
             named = _named(blocks, record.id, render_no, nonce)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import assert_never
 
-from bot.replies import sentence
+from bot.reason_text import sentence
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import Reason
 from executor.engine.revalidation import CheckName
@@ -32,25 +32,36 @@ def asked(name: CheckName) -> str:
             return "they are still full members of the workspace, by a look of the last minute"
         case CheckName.TICKET:
             return "the ticket stands at the version that was approved, or that our own close made"
+        case CheckName.LIMIT:
+            return "the limit still stands where it stood when the raise was asked for"
         case CheckName.ONCE:
             return "the same has not been done already"
         case CheckName.UNDOES:
             return "what it would undo is still done in part, and its email not sent"
         case CheckName.PROVIDER:
             return "it leaves through the account that was approved"
+        case CheckName.BUDGET:
+            return "there is money for what it costs"
         case CheckName.REPEAT:
             return "a repeat is harmless, for the provider still drops it or refuses it"
         case _:
             assert_never(name)
 
 
-def in_short(version: int, *, undoes: bool, by_policy: bool) -> str:
-    """Say in one line of a card what all checks of an opening that took place have found."""
-    ticket = f"the ticket still at version {version}"
+def in_short(version: int | None, *, undoes: bool, by_policy: bool, raises: bool = False) -> str:
+    """Say in one line of a card what all checks of an opening that took place have found.
+
+    ``version`` is that of its ticket, where it is about one.
+    """
+    found = ["exactly what was approved"]
     if undoes:
-        ticket = "the ticket still as our own close had left it"
-    consent = "the policy still consents" if by_policy else "the approval in time"
-    return f"exactly what was approved, {ticket}, {consent}, permissions hold, not done before"
+        found.append("the ticket still as our own close had left it")
+    elif version is not None:
+        found.append(f"the ticket still at version {version}")
+    elif raises:
+        found.append("the limit still where it stood")
+    found.append("the policy still consents" if by_policy else "the approval in time")
+    return ", ".join((*found, "permissions hold", "not done before"))
 
 
 def told(checks: object, decisive: JsonObject) -> Iterator[str]:

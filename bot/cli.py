@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import click
 
+from bot.commands.audit import audit
+from bot.commands.budget import budget
 from bot.commands.demo import demo
 from bot.commands.doubt import doubt
 from bot.commands.explain import explain
@@ -60,7 +62,9 @@ for _command in (
     tickets,
     doubt,
     explain,
+    audit,
     grants,
+    budget,
     second_factor,
 ):
     main.add_command(_command)

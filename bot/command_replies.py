@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from bot.replies import hint, run_state, sentence
+from bot.mrkdwn import hint
+from bot.reason_text import sentence
+from bot.state_text import run_state
 from executor.domain.ids import operation_label, run_label
 from executor.domain.run import RunStatus
 from executor.domain.transition import Reason
 
-COMMANDS = ("start", "status", "cancel", "pending", "grants", "delegate", "help")
+COMMANDS = ("start", "status", "cancel", "pending", "grants", "delegate", "budget", "help")
 """The words that may follow the slash command."""
 
 
@@ -41,9 +43,14 @@ def started(run: int) -> str:
     return f"Started {run_label(run)}. {hint(f'status {run_label(run)}')} shows how it is going."
 
 
-def status_line(run: int, status: RunStatus, waiting_operations: Sequence[int] = ()) -> str:
-    """Say where a run stands, and which operations people have to decide."""
-    line = f"{run_label(run)}: {run_state(status)}"
+def status_line(
+    run: int,
+    status: RunStatus,
+    waiting_operations: Sequence[int] = (),
+    at_work: int | None = None,
+) -> str:
+    """Say where a run stands, which operations people have to decide, and what has all places."""
+    line = f"{run_label(run)}: {run_state(status, at_work)}"
     if waiting_operations:
         names = ", ".join(operation_label(number) for number in waiting_operations)
         line += f"; waits for a decision on {names}"
@@ -102,6 +109,7 @@ def help_text() -> str:
             f"{hint('pending')}: list what waits for your decision; with op_12: show all of it",
             f"{hint('grants')}: list the roles given to you or by you; give and revoke them",
             f"{hint('delegate')} @somebody approver until 2026-12-24: pass on a role of yours",
+            f"{hint('budget')}: how much money is spent, held and left; with run_7: of that run",
             f"{hint('help')}: show this",
         )
     )

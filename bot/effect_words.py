@@ -13,9 +13,9 @@ from dataclasses import dataclass
 class EffectWords:
     """The words for one kind of effect.
 
-    ``title`` says what is asked for, with room for the ticket; ``again`` what a person can ask to
-    have done once more, ``seen`` what somebody has to have seen to say that it was done, ``twice``
-    what happens if both the first one and the repeat arrive.
+    ``title`` says what is asked for, with room for what it is about; ``again`` what a person can
+    ask to have done once more, ``seen`` what somebody has to have seen to say that it was done,
+    ``twice`` what happens if both the first one and the repeat arrive.
     """
 
     title: str
@@ -58,6 +58,22 @@ _WORDS: Mapping[str, EffectWords] = {
         "try again",
         "it on the ticket",
         "it stands on the ticket twice",
+    ),
+    "budget.raise": EffectWords(
+        "raise the limit of {limit}",
+        "The limit",
+        "raised",
+        "try again",
+        "it raised",
+        "it is raised twice",
+    ),
+    "tool.call": EffectWords(
+        "call {tool}",
+        "The tool",
+        "called",
+        "call again",
+        "what it does",
+        "it is called twice",
     ),
 }
 _PLAIN = EffectWords(

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import assert_never
 from zoneinfo import ZoneInfo
 
+from bot.mrkdwn import hint, mention
 from bot.notice_text import refusal_text
-from bot.replies import hint, mention
 from bot.typed_time import TIMES, end_spelt, spelt
 from executor.domain.grant import EVERYTHING, Grant, GrantStatus
 from executor.domain.ids import PrincipalId, is_operator

@@ -18,7 +18,7 @@ from executor.engine.engine import Engine
 from executor.engine.people import group_problems
 from executor.engine.presenting import cards_behind
 from executor.engine.setup import schema_is_current
-from executor.engine.status import database_time
+from executor.engine.status import database_time, run_load
 from executor.engine.unseen import delivery_report
 
 MOST_SKEW_SECONDS = 2.0
@@ -85,6 +85,10 @@ class Health:
         # Nobody acts by being in such a group; whoever is named by name is not held up by it.
         report["groups_unknown"] = await group_problems(self._engine, self._tenant)
         report |= await self._look_at_delivery()
+        load = await run_load(self._engine, self._tenant)
+        if load is not None:
+            report |= {"runs_queued": load.queued, "runs_at_work": load.at_work}
+            report["runs_at_work_most"] = load.most_at_work
 
     async def _look_at_delivery(self) -> dict[str, object]:
         """Tell what cannot be shown; requests are taken on all the same."""

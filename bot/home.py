@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bot.about_text import resource_words
 from bot.card_parts import (
     Item,
     Literal,
@@ -14,13 +15,12 @@ from bot.card_parts import (
     Words,
     excerpt,
     moment,
-    one_line,
     paragraph,
     person,
 )
 from bot.operation_value import operation_value
 from bot.pending_list import ListLine, left_out, pending_lines, pending_title, roughly
-from bot.replies import run_state
+from bot.state_text import run_state
 from bot.terms_text import who_words
 from executor.domain.ids import operation_label, run_label, slack_principal
 from executor.engine.home import Home, InDoubt, OwnRun
@@ -30,7 +30,6 @@ MOST_OF_EACH = 10
 
 _ALL = "/signoff pending lists more of them."
 _LONGEST_GOAL = 200
-_LONGEST_TICKET = 40
 _MOST_NAMED = 10
 
 
@@ -86,7 +85,7 @@ def refused_home(problem: str, note: str = "") -> HomeView:
 
 
 def _run(run: OwnRun, home: Home) -> RunLine:
-    name, state = run_label(run.number), run_state(run.status)
+    name, state = run_label(run.number), run_state(run.status, run.at_work)
     told: list[Piece | str] = [
         Words(f"{name}: {state}. ", bold=True),
         f"Started {roughly(home.pending.now - run.created_at)} ago.",
@@ -98,9 +97,8 @@ def _run(run: OwnRun, home: Home) -> RunLine:
 
 
 def _doubt(doubt: InDoubt, home: Home) -> Item:
-    ticket = one_line(doubt.ticket_id, _LONGEST_TICKET)
     told: list[Piece | str] = [
-        Words(f"{operation_label(doubt.number)}, ticket {ticket}. ", bold=True),
+        Words(f"{operation_label(doubt.number)}, {resource_words(doubt.resource)}. ", bold=True),
         f"Not known for {roughly(home.pending.now - doubt.since)}. ",
     ]
     if doubt.looks_again_at is not None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot import replies
+from bot import replies, vote_replies
 from bot.doubt_replies import word_given
-from bot.reopening_replies import recorded_reopening
+from bot.reason_text import sentence
 from bot.stopping_replies import asked, run_goes_on, run_stopped, withdrawn
 from executor.domain.approval import Vote
 from executor.domain.ids import PrincipalId
-from executor.domain.intent import REOPEN_TICKET
+from executor.domain.intent import RAISE_BUDGET, REOPEN_TICKET
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import Reason
 from executor.engine.word import Said
@@ -31,11 +31,13 @@ def notice_text(answer: JsonObject) -> str:
             missing = _number(answer, "still_needed")
             vote = Vote(str(answer.get("vote")))
             if answer.get("about") == REOPEN_TICKET:
-                return recorded_reopening(vote, operation, still_needed=missing)
+                return vote_replies.recorded_reopening(vote, operation, still_needed=missing)
+            if answer.get("about") == RAISE_BUDGET:
+                return vote_replies.recorded_raise(vote, operation, still_needed=missing)
             if "stopped" in answer:
                 stopped = run_stopped(_number(answer, "stopped"), _numbers(answer, "sending"))
-                return f"{replies.recorded_alone(vote, operation)} {stopped}"
-            return replies.recorded(vote, operation, still_needed=missing)
+                return f"{vote_replies.recorded_alone(vote, operation)} {stopped}"
+            return vote_replies.recorded(vote, operation, still_needed=missing)
         case "asked" if operation is not None:
             return asked(operation)
         case "withdrawn" if operation is not None:
@@ -62,7 +64,7 @@ def notice_text(answer: JsonObject) -> str:
             )
             return f"{refused}{_goes_on(answer)}"
         case "unchanged":
-            said = replies.sentence(Reason(str(answer.get("reason"))), {})
+            said = sentence(Reason(str(answer.get("reason"))), {})
             return f"{said}{_goes_on(answer)}"
         case _:
             return replies.outdated_card()
@@ -75,8 +77,8 @@ def refusal_text(reason: Reason, detail: JsonObject, operation: int | None = Non
     vote = _DECIDED.get(reason)
     if vote is not None and operation is not None and deciders and not isinstance(by, str):
         # The last of them was the one that decided.
-        return replies.already_decided(vote, operation, PrincipalId(deciders[-1]))
-    return replies.sentence(reason, {k: v for k, v in detail.items() if k != "by"})
+        return vote_replies.already_decided(vote, operation, PrincipalId(deciders[-1]))
+    return sentence(reason, {k: v for k, v in detail.items() if k != "by"})
 
 
 def _goes_on(answer: JsonObject) -> str:

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bot.card_parts import Item, Piece, Words, moment, one_line, paragraph, person
+from bot.about_text import resource_words
+from bot.card_parts import Item, Piece, Words, moment, paragraph, person
 from bot.operation_value import operation_value
+from executor.domain.grant import Resource
 from executor.domain.ids import TenantId, operation_label
-from executor.domain.intent import REOPEN_TICKET
 from executor.engine.pending import Pending, PendingLine
 
 MOST_LISTED = 20
 """Lines of a list; each takes two of the 50 blocks that a message holds."""
-
-_LONGEST_TICKET = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +83,21 @@ def roughly(passed: timedelta) -> str:
     return f"{seconds} s"
 
 
+def _what(line: PendingLine) -> str:
+    about = resource_words(Resource(line.kind, line.place, line.thing))
+    match line.kind:
+        case "reopen_ticket":
+            return f"open {about} again"
+        case "call_tool":
+            return f"call {about}"
+        case "raise_budget":
+            return f"raise {about}"
+        case _:
+            return f"close {about}"
+
+
 def _told(line: PendingLine, tenant: TenantId, now: datetime) -> Item:
-    ticket = one_line(line.ticket_id, _LONGEST_TICKET)
-    what = f"open ticket {ticket} again" if line.kind == REOPEN_TICKET else f"close ticket {ticket}"
+    what = _what(line)
     pieces: Sequence[Piece | str] = (
         Words(f"{operation_label(line.number)}: {what}. ", bold=True),
         "Asked for by ",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bot.card_parts import one_line
 from bot.policy_text import mail_not_sent_words
-from bot.replies import sentence
+from bot.reason_text import sentence
 from bot.terms_text import listing, people_words, times_words, who_words, whose_votes, why
 from executor.domain.ids import slack_user
 from executor.domain.policy import BASE, Policy, RuleSection

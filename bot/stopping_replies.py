@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bot.replies import hint
+from bot.mrkdwn import hint
 from executor.domain.ids import operation_label, run_label
 
 

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from bot.card_parts import one_line
 from bot.duration_text import duration
-from executor.domain.intent import CLOSE_TICKET, REOPEN_TICKET
+from executor.domain.intent import CALL_TOOL, CLOSE_TICKET, REOPEN_TICKET
 from executor.domain.policy import (
     APPROVER,
     EDITOR,
@@ -29,7 +29,11 @@ _ROLES = {
     EDITOR: "those who may edit",
     OPERATOR: "the operators",
 }
-_TOOLS = {CLOSE_TICKET: "closing a ticket", REOPEN_TICKET: "opening a ticket again"}
+_TOOLS = {
+    CLOSE_TICKET: "closing a ticket",
+    REOPEN_TICKET: "opening a ticket again",
+    CALL_TOOL: "calling a tool of a server",
+}
 _MOST_NAMED = 3
 _LONGEST_NAME = 120
 

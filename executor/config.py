@@ -69,6 +69,9 @@ class ExecutorSettings(Settings):
     retry_seconds: float = Field(default=5.0, alias="SIGNOFF_RETRY_SECONDS", gt=0)
     sweep_seconds: float = Field(default=4.0, alias="SIGNOFF_SWEEP_SECONDS", gt=0, le=60)
     grace_seconds: float = Field(default=20.0, alias="SIGNOFF_GRACE_SECONDS", ge=0)
+    model_timeout_seconds: float = Field(
+        default=110.0, alias="SIGNOFF_MODEL_TIMEOUT_SECONDS", gt=0, le=3_600
+    )
 
     @model_validator(mode="after")
     def _durations_fit_each_other(self) -> ExecutorSettings:
@@ -126,6 +129,7 @@ _IDS = (
     'Slack user ids such as "U0123ABCD", or "group:" and the id of a user group: "group:S0123ABCD"'
 )
 _MEMBERS = f"write {_IDS}"
+_WHO = f'{_MEMBERS}, or "role:" and a role: "role:leads"'
 _CHANNEL = 'write the id of a channel, such as "C0123ABCD": it stands at the bottom of its details'
 _POLICY_REMEDIES: Mapping[str, str] = {
     "team": 'write the id of the workspace, such as "T0123ABCD"',
@@ -140,13 +144,38 @@ _POLICY_REMEDIES: Mapping[str, str] = {
     "agents": 'write a list of the Slack user ids of bots, such as ["U0123ABCD"]',
     "rules": "write each rule as a section of its own that begins with [[rules]]",
     "roles": "begin each role with [roles.leads], its name in small letters, and list its members",
+    "servers": "begin each server with a name in small letters, such as [servers.billing]",
+    "command": 'write a list, such as ["billing-mcp", "--stdio"]',
+    "reads": 'write a list of names of tools, such as ["find_invoice"]',
+    "tools": 'write a list of names, such as ["find_invoice", "refund"]',
+    "timeout_seconds": "write whole seconds, 1 to 3600",
+    "costs": 'write whole micro-dollars, 10000 is one cent, such as "email.send" = 400',
+    "prices": 'begin each model with its name in quotes, such as [prices."gpt-4.1"]',
+    "input_usd_per_million": "write dollars, such as 0.10",
+    "output_usd_per_million": "write dollars, such as 0.40",
+    "cache_read_usd_per_million": "write dollars, such as 0.10",
+    "cache_write_usd_per_million": "write dollars, such as 0.10",
+    "warn_at_percent": "write a whole number, 1 to 100",
+    "max_active_runs": "write a whole number, at least 1",
+    "max_queued_runs": "write a whole number, at least 1",
+    "environment": 'write names of variables, such as ["BILLING_API_KEY"]',
+    "token_from": 'write the name of a variable, such as "BILLING_TOKEN"',
+    "url": 'write an address that begins with "https://"',
     "amount_above": "write a number, such as 100 or 99.95",
     "language_not_in": 'write language tags, such as ["en", "pt-BR"]',
 }
 _POLICY_REMEDIES_IN_RULES = {
-    "approvers": f'{_MEMBERS}, or "role:" and a role: "role:leads"',
+    "approvers": _WHO,
     "name": 'give it a name, such as name = "to strangers"',
+    "tools": 'write some of "close_ticket", "reopen_ticket" and "call_tool"; a rule names no tool '
+    "of a server by itself",
 }
+_POLICY_REMEDIES_IN = {
+    "rules": _POLICY_REMEDIES_IN_RULES,
+    "budget": {"approvers": _WHO, "quorum": "write a whole number, 1 to 20"},
+    "servers": {"requesters": _WHO},
+}
+"""What is said of a setting in these sections only."""
 
 
 def _policy_problems(path: Path, source: str, error: ValidationError) -> list[str]:
@@ -170,13 +199,13 @@ def _told(problem: ErrorDetails, where: tuple[int | str, ...]) -> str:
     name = names[-1] if names else ""
     section = names[0] if names else ""
     remedy = _POLICY_REMEDIES.get(name, _POLICY_REMEDIES.get(section, ""))
-    if section == "rules":
-        remedy = _POLICY_REMEDIES_IN_RULES.get(name, _POLICY_REMEDIES.get(name, ""))
+    own = _POLICY_REMEDIES_IN.get(section, {})
+    remedy = own.get(name, _POLICY_REMEDIES.get(name, "") if section == "rules" else remedy)
     match problem["type"]:
         case "missing":
             what = "it is missing"
         case "extra_forbidden":
-            near = get_close_matches(name, _settings_of(Policy), n=1)
+            near = get_close_matches(name, _settings_of(Policy) - {name}, n=1)
             remedy = f"did you mean {near[0]}?" if near else "leave it out"
             what = "there is no such setting here"
         case "too_short":
@@ -205,9 +234,10 @@ def _settings_of(section: type[BaseModel]) -> set[str]:
     return names
 
 
-_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_NAME = re.compile(r"[A-Za-z0-9_.:/-]+")
 _HEADER = re.compile(r"(\[\[?)\s*([^\[\]]+?)\s*\]\]?\s*(?:#.*)?")
-_KEY = re.compile(r"([A-Za-z0-9_.\s\"'-]+?)\s*=")
+_KEY = re.compile(r"([A-Za-z0-9_.:/\s\"'-]+?)\s*=")
+_PART = re.compile(r"\"[^\"]*\"|'[^']*'|[^.\"']+")
 
 
 def _line_of(source: str, location: tuple[int | str, ...]) -> int:
@@ -238,4 +268,4 @@ def _line_of(source: str, location: tuple[int | str, ...]) -> int:
 
 def _parts(dotted: str) -> tuple[str, ...]:
     """Split a dotted name of TOML."""
-    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
+    return tuple(part.strip().strip("\"'") for part in _PART.findall(dotted))

@@ -85,6 +85,13 @@ DEFAULT_TIMEOUT_SECONDS = 120.0
     help="Where the tickets are: in Signoff itself, or at a double of that desk.",
 )
 @click.option(
+    "--model",
+    type=click.Choice(["scripted", "anthropic", "openai"]),
+    default="scripted",
+    show_default=True,
+    help="The scripted model, or a double of that provider (needs signoff[models]).",
+)
+@click.option(
     "--fault",
     metavar="KIND",
     help="What goes wrong, once; --fault list lists what can.",
@@ -116,6 +123,7 @@ def demo(
     crash: str | None,
     mail: str,
     desk: str,
+    model: str,
     fault: str | None,
     fault_at: str | None,
     list_failpoints: bool,
@@ -142,7 +150,7 @@ def demo(
     if fault == "list":
         _list_faults()
         return
-    outside = _outside(mail, desk, fault, fault_at)
+    outside = _outside(mail, desk, model, fault, fault_at)
     if not once:
         if story or crash or as_json:
             raise click.UsageError("--json, --crash and the variants need --once")
@@ -176,23 +184,24 @@ def _chosen(story: str | None, point: str | None) -> tuple[Story, CrashPlan | No
     return plan.story, plan
 
 
-def _outside(mail: str, desk: str, fault: str | None, fault_at: str | None) -> Outside:
-    from bot.sandbox.demo_faults import DemoFault, DeskKind, FaultAt, MailKind, Outside, impossible
+def _outside(mail: str, desk: str, model: str, fault: str | None, fault_at: str | None) -> Outside:
+    from bot.sandbox import demo_faults as kinds
+    from bot.sandbox.demo_faults import DemoFault, FaultAt, Outside, impossible
 
+    told = (kinds.MailKind(mail), kinds.DeskKind(desk), kinds.ModelKind(model))
     if fault is None:
         if fault_at is not None:
             raise click.UsageError("--fault-at says where and --fault what: add --fault KIND")
-        return Outside(MailKind(mail), DeskKind(desk))
+        return Outside(*told)
     try:
         planned = DemoFault(fault)
     except ValueError:
-        kinds = ", ".join(DemoFault)
         raise click.BadParameter(
-            f"{fault!r} is none of {kinds}; `signoff demo --fault list` explains them",
+            f"{fault!r} is none of {', '.join(DemoFault)}; `signoff demo --fault list` tells more",
             param_hint="--fault",
         ) from None
     at = FaultAt.MAIL if fault_at is None else FaultAt(fault_at)
-    outside = Outside(MailKind(mail), DeskKind(desk), planned, at)
+    outside = Outside(*told, planned, at)
     problem = impossible(outside)
     if problem is not None:
         raise click.UsageError(problem)
@@ -206,8 +215,8 @@ def _check_together(story: Story, crash: CrashPlan | None, outside: Outside) -> 
 
     if crash is not None and outside != Outside():
         raise click.UsageError(
-            "--crash is tried with --mail smtp, --desk builtin and without --fault: leave the "
-            "others out"
+            "--crash is tried with --mail smtp, --desk builtin, --model scripted and without "
+            "--fault: leave the others out"
         )
     if story is Story.SETTLE and (outside.fault, outside.mail) != (None, Outside().mail):
         raise click.UsageError(
@@ -355,6 +364,7 @@ async def _until_stopped(home: Path, outside: Outside, *, open_browser: bool) ->
                 click.echo(f"\n  Signoff demo:  {stage.url}\n", err=False)
                 first = suggestions(stage.desk.goal)[0]
                 click.echo(f"Type {first} there. Everything is kept in {home}.", err=True)
+                click.echo(f"Look into it: SIGNOFF_HOME={home} signoff budget", err=True)
                 click.echo("Ctrl-C stops it.", err=True)
                 if open_browser and _has_browser():
                     await asyncio.to_thread(webbrowser.open, stage.url)

@@ -131,7 +131,8 @@ async def _settle(
 
 
 def _tell(operation: int, word: str, result: WordResult | None) -> None:
-    from bot.replies import operation_state, sentence
+    from bot.reason_text import sentence
+    from bot.state_text import operation_state
     from executor.domain.transition import Refused
     from executor.engine.word import Given
 
@@ -163,11 +164,14 @@ def _attempts(one: Doubt) -> list[AttemptRecord]:
 
 
 def _as_json(one: Doubt) -> dict[str, object]:
+    from bot.about_text import about
+
     return {
         "tenant": one.record.tenant_id,
         "operation": f"op_{one.record.number}",
         "run": f"run_{one.record.run_number}",
-        "ticket": one.record.ticket.id,
+        "about": about(one.record),
+        "ticket": None if one.record.ticket is None else one.record.ticket.id,
         "status": one.record.status.value,
         "since": one.since.isoformat(),
         "age_seconds": int((one.now - one.since).total_seconds()),
@@ -191,6 +195,7 @@ def _as_json(one: Doubt) -> dict[str, object]:
 
 
 def _in_short(one: Doubt) -> list[str]:
+    from bot.about_text import about
     from bot.card_parts import one_line, stamp
 
     age = timedelta(seconds=int((one.now - one.since).total_seconds()))
@@ -198,7 +203,7 @@ def _in_short(one: Doubt) -> list[str]:
     return [
         f"op_{one.record.number} of run_{one.record.run_number}, "
         f"tenant {one_line(one.record.tenant_id, 40)}, "
-        f"ticket {one_line(one.record.ticket.id, 60)}: "
+        f"{about(one.record)}: "
         f"{one.record.status.value} since {stamp(one.since)} ({age}), "
         f"{count} attempt{'' if count == 1 else 's'}",
         f"    Next: {_next_action(one)}",

@@ -51,7 +51,7 @@ def _in_words(account: Account) -> Iterator[str]:
     from bot.account_text import story
     from bot.card_parts import one_line, stamp
     from bot.next_step import next_step
-    from bot.replies import operation_state
+    from bot.state_text import operation_state
 
     record = account.record
     yield _summary(account)
@@ -83,8 +83,9 @@ def _in_words(account: Account) -> Iterator[str]:
 
 
 def _summary(account: Account) -> str:
-    from bot.card_parts import one_line
-    from bot.replies import operation_state, sentence
+    from bot.about_text import about
+    from bot.reason_text import sentence
+    from bot.state_text import operation_state
     from executor.domain.effect import EffectStatus
     from executor.domain.operation import OperationStatus
 
@@ -95,12 +96,13 @@ def _summary(account: Account) -> str:
     reason = None if record.status is OperationStatus.SUCCEEDED else record.reason
     why = "" if reason is None else f" {sentence(reason, detail)}"
     return (
-        f"op_{record.number} of run_{record.run_number}, about ticket "
-        f"{one_line(record.ticket.id, 60)}: {operation_state(record.status)}.{why}"
+        f"op_{record.number} of run_{record.run_number}, about {about(record)}: "
+        f"{operation_state(record.status)}.{why}"
     )
 
 
 def _as_json(account: Account) -> dict[str, object]:
+    from bot.about_text import about
     from bot.account_text import story
     from bot.next_step import next_step
 
@@ -109,7 +111,10 @@ def _as_json(account: Account) -> dict[str, object]:
         "operation": f"op_{record.number}",
         "run": f"run_{record.run_number}",
         "tenant": record.tenant_id,
-        "ticket": {
+        "about": about(record),
+        "ticket": None
+        if record.ticket is None
+        else {
             "desk": record.ticket.desk,
             "id": record.ticket.id,
             "version": record.ticket.version,

@@ -14,6 +14,7 @@ import click
 
 from bot.commands.failing import explained, fail
 from bot.commands.options import AS_JSON, TENANT, as_json_text
+from bot.commands.typed_argument import Typed
 
 if TYPE_CHECKING:
     from executor.domain.grant import Grant
@@ -31,35 +32,20 @@ _LONGEST_NOTE = 300
 _EVERYTHING = "*"
 
 
-class SlackUser(click.ParamType[str]):
-    """A Slack user as people paste one: ``U0123ABCD``."""
-
-    name = "user"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        """Read the id."""
-        found = _USER.fullmatch(str(value).strip())
-        if found is None:
-            problem = f"{value!r} is no Slack user id; in a profile, “Copy member ID” gives one"
-            self.fail(problem, param, ctx)
-        return found[1]
+def _user(text: str) -> str | None:
+    found = _USER.fullmatch(text.strip())
+    return None if found is None else found[1]
 
 
-class _GrantNumber(click.ParamType[int]):
-    """A grant as people type it: ``7``."""
+def _grant_number(text: str) -> int | None:
+    found = _NUMBER.fullmatch(text.strip())
+    return None if found is None else int(found[1])
 
-    name = "number"
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """Read the number."""
-        found = _NUMBER.fullmatch(str(value).strip())
-        if found is None:
-            self.fail(f"{value!r} is no grant; `signoff grants list` numbers them", param, ctx)
-        return int(found[1])
+SLACK_USER = Typed("user", _user, "no Slack user id; in a profile, “Copy member ID” gives one")
+"""A Slack user as people paste one: ``U0123ABCD``."""
+
+_GRANT = Typed("number", _grant_number, "no grant; `signoff grants list` numbers them")
 
 
 def _login() -> str:
@@ -101,7 +87,7 @@ def list_(past: bool, tenant: str | None, as_json: bool) -> None:
 
 
 @grants.command(name="give")
-@click.argument("user", type=SlackUser())
+@click.argument("user", type=SLACK_USER)
 @click.argument("role")
 @click.option(
     "--on",
@@ -116,7 +102,7 @@ def list_(past: bool, tenant: str | None, as_json: bool) -> None:
 @click.option(
     "--on-behalf-of",
     "behalf",
-    type=SlackUser(),
+    type=SLACK_USER,
     help="Pass on this person's own role; it ends with theirs and counts as theirs.",
 )
 @click.option("--note", default="", help="Why; it is kept in the record.")
@@ -166,7 +152,7 @@ def give_(
 
 
 @grants.command(name="revoke")
-@click.argument("number", type=_GrantNumber())
+@click.argument("number", type=_GRANT)
 @BY
 @TENANT
 def revoke_(number: int, by: str, tenant: str | None) -> None:

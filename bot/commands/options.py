@@ -7,6 +7,8 @@ from datetime import datetime
 
 import click
 
+from bot.commands.typed_argument import Typed
+
 TENANT = click.option(
     "--tenant",
     metavar="TEAM",
@@ -15,24 +17,21 @@ TENANT = click.option(
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON for a program to read.")
 
 
-class _OperationNumber(click.ParamType[int]):
-    """An operation as people type it: ``op_12``."""
+def _operation_number(text: str) -> int | None:
+    from executor.domain.ids import parse_operation_number
 
-    name = "operation"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        """Read the number."""
-        from executor.domain.ids import parse_operation_number
-
-        number = value if isinstance(value, int) else parse_operation_number(str(value))
-        if number is None:
-            self.fail(f"{value!r} is no operation; write for example op_12", param, ctx)
-        return number
+    return parse_operation_number(text)
 
 
-OPERATION = click.argument("operation", type=_OperationNumber())
+def _run_number(text: str) -> int | None:
+    from executor.domain.ids import parse_run_number
+
+    return parse_run_number(text)
+
+
+RUN = Typed("run", _run_number, "no run; write for example run_7")
+_OPERATION = Typed("operation", _operation_number, "no operation; write for example op_12")
+OPERATION = click.argument("operation", type=_OPERATION)
 
 
 def as_json_text(document: object) -> str:

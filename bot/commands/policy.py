@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from bot.commands.failing import FAILED, explained
-from bot.commands.grants import SlackUser
+from bot.commands.grants import SLACK_USER
 
 if TYPE_CHECKING:
     from executor.domain.policy import Policy
@@ -46,7 +46,7 @@ def example() -> None:
     metavar="FILE",
     help="Tell what it would ask for this operation, in JSON or TOML (- is standard input).",
 )
-@click.option("--requested-by", type=SlackUser(), help="Who would ask for it: a Slack user id.")
+@click.option("--requested-by", type=SLACK_USER, help="Who would ask for it: a Slack user id.")
 @click.option(
     "--with-database", is_flag=True, help="Ask the database for first contacts and grants."
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bot.commands.failing import explained, fail
-from bot.commands.grants import BY, SlackUser
+from bot.commands.grants import BY, SLACK_USER
 from bot.commands.options import TENANT
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from executor.engine.second_factor import Enrolled
     from executor.store.second_factors import FactorLine
 
-_USER = click.argument("user", type=SlackUser())
+_USER = click.argument("user", type=SLACK_USER)
 
 
 @click.group(name="second-factor", short_help="Give people a second factor.")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bot.listeners.budget_line import BudgetCommand, parse_budget
 from bot.listeners.grant_line import GrantCommand, parse_delegation, parse_grants
 from bot.typed_text import as_typed
 from executor.domain.ids import parse_operation_number, parse_run_number
@@ -89,6 +90,7 @@ Command = (
     | NoSuchRun
     | UnknownWord
     | GrantCommand
+    | BudgetCommand
 )
 
 
@@ -122,6 +124,8 @@ def parse_command(text: str) -> Command:
             return parse_grants(rest)
         case "delegate":
             return parse_delegation(rest)
+        case "budget" | "budgets" | "money":
+            return parse_budget(rest)
         case _:
             return UnknownWord(as_typed(verb))
 

@@ -9,10 +9,12 @@ from typing import Any, assert_never
 from pydantic import ValidationError
 from slack_bolt.async_app import AsyncAck
 
-from bot import command_replies, grant_text, replies
+from bot import budget_text, command_replies, grant_text, replies
 from bot.identity import IdentityWatch
 from bot.ingress.handler import REQUEST_HASH
 from bot.kept_work import KeptWork, TooMuchAtOnce
+from bot.listeners.budget_commands import BudgetCommands
+from bot.listeners.budget_line import BudgetCommand, SettleCharge, ShowBudget, UnclearBudget
 from bot.listeners.cancelling import cancel_run
 from bot.listeners.command_line import (
     CancelRun,
@@ -32,6 +34,7 @@ from bot.listeners.grant_line import GiveRole, GrantCommand, ListGrants, RevokeG
 from bot.listeners.payload import SlashCommand
 from bot.listeners.pending import Listed, PendingList
 from bot.notice_text import refusal_text
+from bot.reason_text import sentence
 from executor.domain.errors import CommitUnknown, DatabaseUnavailable
 from executor.domain.ids import TenantId
 from executor.domain.operation import OperationStatus
@@ -67,6 +70,7 @@ class Commands:
         self._tenant = tenant
         self._people = people
         self._grants = GrantCommands(engine, tenant, people)
+        self._budget = BudgetCommands(engine, tenant, people)
 
     async def signoff(
         self, ack: AsyncAck, body: dict[str, Any], context: Mapping[str, Any]
@@ -89,7 +93,7 @@ class Commands:
             _log.warning("a command could not be read")
             return command_replies.help_text()
         if not command.is_for(self._tenant):
-            return replies.sentence(Reason.OTHER_WORKSPACE, {})
+            return sentence(Reason.OTHER_WORKSPACE, {})
         asked = parse_command(command.text)
         try:
             return await self._kept.within(ANSWER_SECONDS, self._carry_out(command, asked, request))
@@ -98,6 +102,8 @@ class Commands:
         except (CommitUnknown, TimeoutError):
             if isinstance(asked, GrantCommand):
                 return grant_text.not_confirmed()
+            if isinstance(asked, BudgetCommand):
+                return budget_text.not_confirmed()
             return command_replies.command_not_confirmed()
 
     async def _carry_out(self, command: SlashCommand, asked: Command, request: bytes) -> Answer:
@@ -122,6 +128,8 @@ class Commands:
                 return command_replies.unknown_command(word)
             case ListGrants() | GiveRole() | RevokeGrant() | UnclearGrant():
                 return await self._grants.carry_out(command.principal(), asked, request)
+            case ShowBudget() | SettleCharge() | UnclearBudget():
+                return await self._budget.carry_out(command.principal(), asked)
             case other:
                 assert_never(other)
 
@@ -181,7 +189,7 @@ def started_text(result: StartResult) -> str:
 
 def _status(line: RunStatusLine) -> str:
     waiting = [n for n, status in line.operations if status is OperationStatus.AWAITING]
-    return command_replies.status_line(line.number, line.status, waiting)
+    return command_replies.status_line(line.number, line.status, waiting, line.at_work)
 
 
 def _listed(lines: list[RunStatusLine]) -> str:

@@ -28,6 +28,7 @@ from bot.listeners.payload import ButtonClick
 from bot.listeners.pressing import Outdated, Pressing
 from bot.listeners.recording import Recording
 from bot.listeners.views import read_submission
+from bot.reason_text import sentence
 from bot.whisper import Whisperer
 from executor.domain.closing_draft import ClosingDraft
 from executor.domain.errors import DatabaseUnavailable
@@ -136,7 +137,7 @@ class Editing:
     async def _open(self, click: ButtonClick, origin: EditOrigin) -> None:
         record = await self._views.record_of(origin.value.operation)
         if record is None or record.digest != origin.value.digest:
-            self._say(click, replies.sentence(Reason.CONTENT_CHANGED, {}))
+            self._say(click, sentence(Reason.CONTENT_CHANGED, {}))
             return
         form = edit_form(record)
         if form is None:

@@ -21,6 +21,7 @@ from bot.listeners.grant_line import (
     Unclear,
     UnclearGrant,
 )
+from bot.mrkdwn import hint
 from bot.typed_time import moment_of, span_of
 from executor.domain.errors import CommitUnknown
 from executor.domain.ids import PrincipalId, TenantId, slack_principal
@@ -80,7 +81,7 @@ class GrantCommands:
         result = await _surely(lambda: give(self._engine, self._tenant, who, wish, request))
         match result:
             case Given():
-                back = replies.hint(f"grants revoke {result.number}")
+                back = hint(f"grants revoke {result.number}")
                 return grant_text.given_text(result, here.zone, named, back)
             case NoChange():
                 return grant_text.handled_before()

@@ -13,10 +13,10 @@ from uuid import UUID
 
 from slack_bolt.async_app import AsyncAck
 
-from bot import replies
 from bot.button_value import ButtonValue
 from bot.listeners.deciding import Deciding
 from bot.listeners.payload import ButtonClick
+from bot.reason_text import sentence
 from bot.view_origin import ViewOrigin
 from bot.whisper import Whisperer
 from executor.domain.ids import OperationId
@@ -58,7 +58,7 @@ class Pressing:
         """Say whether a press was meant for this workspace; whoever is elsewhere is told so."""
         if click.is_for(self._deciding.tenant):
             return True
-        text = replies.sentence(Reason.OTHER_WORKSPACE, {})
+        text = sentence(Reason.OTHER_WORKSPACE, {})
         self._whisperer.say(click.container.channel_id, click.user.id, text)
         return False
 

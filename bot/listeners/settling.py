@@ -26,6 +26,7 @@ from bot.listeners.payload import ButtonClick
 from bot.listeners.pressing import Outdated, Pressing
 from bot.listeners.recording import Recording
 from bot.listeners.views import read_submission
+from bot.reason_text import sentence
 from bot.settle_value import SettleValue
 from bot.whisper import Whisperer
 from bot.word_origin import WordOrigin
@@ -152,7 +153,7 @@ class Settling:
             return
         record = await self._read(origin)
         if record is None:
-            text = replies.sentence(Reason.ATTEMPT_CHANGED, {})
+            text = sentence(Reason.ATTEMPT_CHANGED, {})
             self._whisperer.say(origin.channel, click.user.id, text)
             return
         await self._opener.open(click, self._painter.draw_word_form(record, origin))

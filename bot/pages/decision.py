@@ -15,9 +15,10 @@ from aiohttp import web
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from bot import replies
+from bot import replies, vote_replies
 from bot.cards import CardPainter
 from bot.notice_text import refusal_text
+from bot.reason_text import sentence
 from executor.domain.approval import Vote
 from executor.domain.errors import ExecutorError
 from executor.domain.ids import TenantId, operation_label
@@ -175,9 +176,9 @@ async def _form(request: web.Request) -> _Form | None:
 def _outcome(result: ClickResult, vote: Vote, operation: int) -> str:
     match result:
         case Recorded():
-            return replies.recorded(vote, operation, still_needed=result.still_needed)
+            return vote_replies.recorded(vote, operation, still_needed=result.still_needed)
         case NoChange():
-            return replies.sentence(result.reason or Reason.ALREADY_VOTED, {})
+            return sentence(result.reason or Reason.ALREADY_VOTED, {})
         case Refused():
             return f"{operation_label(operation)}: {refusal_text(result.reason, result.detail)}"
         case NotConfirmed():

@@ -77,6 +77,8 @@ UNREACHED: Mapping[Commit, str] = {
     Commit.RECOVER: "the reference job sends by SMTP, which no machine can ask afterwards",
     Commit.RECORD_SEARCH: "the reference job sends by SMTP, which cannot be searched",
     Commit.COMPENSATE: "no demo ends with the ticket closed and the email proved not sent",
+    Commit.PAUSE: "no demo runs into a limit of the budget",
+    Commit.RESUME: "no demo runs into a limit of the budget",
     Commit.EDIT: "no demo edits what the agent wrote",
     Commit.PROPOSE_AGAIN: "no demo asks again for what was out of date",
     Commit.NUDGE: "no demo waits long enough for a reminder",

@@ -25,6 +25,14 @@ class DeskKind(StrEnum):
     GITHUB = "github"
 
 
+class ModelKind(StrEnum):
+    """Who does the thinking: the scripted model, itself or at a double of that provider."""
+
+    SCRIPTED = "scripted"
+    ANTHROPIC = "anthropic"
+    OPENAI = "openai"
+
+
 class FaultAt(StrEnum):
     """Where the fault happens."""
 
@@ -50,10 +58,11 @@ class DemoFault(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """Who sends the demo's mail, where its tickets are, and what goes wrong once."""
+    """Who sends the demo's mail, where its tickets and its model are, what goes wrong once."""
 
     mail: MailKind = MailKind.SMTP
     desk: DeskKind = DeskKind.BUILTIN
+    model: ModelKind = ModelKind.SCRIPTED
     fault: DemoFault | None = None
     at: FaultAt = FaultAt.MAIL
 

@@ -165,6 +165,7 @@ async def find_out(stage: Stage, people: ScriptedPeople, told: Told) -> Truth:
             "runs": [{"number": run.number, "status": run.status.value} for run in runs],
             "mail": outside.mail.value,
             "desk": outside.desk.value,
+            "model": outside.model.value,
             "fault": None if outside.fault is None else outside.fault.value,
             "fault_at": None if outside.fault is None else outside.at.value,
             "attempts": [
@@ -244,7 +245,7 @@ def _check_mail(truth: Truth, told: Told, wanted: int, stage: Stage, payload_dig
 def _check_words(truth: Truth, told: Told, record: OperationRecord, shown: str) -> None:
     truth.checks["the card names the digest"] = record.digest.hex()[:16] in shown
     if told.story is Story.STALE:
-        version = record.ticket.version
+        version = record.target.version
         truth.checks["the card says what changed"] = (
             f"You looked at version {version}; it is now {version + 1}" in shown
             and told.customer_wrote in shown

@@ -25,9 +25,10 @@ class Ports:
         last = self._last.get(name)
         return last if last is not None and _is_free(last) else _free_port()
 
-    def remember(self, ports: Mapping[str, int]) -> None:
-        """Keep what listens where for the next time."""
-        self._file.write_text(json.dumps({**self._last, **ports}), encoding="utf-8")
+    def remember(self, ports: Mapping[str, int | None]) -> None:
+        """Keep what listens where for the next time; ``None`` is what does not listen."""
+        listening = {name: port for name, port in ports.items() if port is not None}
+        self._file.write_text(json.dumps({**self._last, **listening}), encoding="utf-8")
 
 
 @contextmanager

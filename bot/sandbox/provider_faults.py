@@ -7,13 +7,13 @@ how a mail comes to be accepted after its sender has given up.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from aiohttp import web
 
+from bot.sandbox.fault_plan import FaultPlan
 from bot.sandbox.model import Json
 
 PROXY_PAGE = "<html><head><title>{status}</title></head><body>{status} - proxy</body></html>"
@@ -57,21 +57,15 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-class ProviderFaults:
-    """The plan of one endpoint; calls are counted from 1."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-        self._planned: dict[int | None, PlannedFault] = {}
-        self._released = asyncio.Event()
-        self._hanging = asyncio.Event()
+class ProviderFaults(FaultPlan[PlannedFault]):
+    """The plan of one endpoint."""
 
     def plan(self, fault: PlannedFault, *, call: int | None = None) -> None:
         """Fail at this call, or at every call that has no fault of its own.
 
         What is planned to hang does so until the next release.
         """
-        self._planned[call] = fault
+        super().plan(fault, call=call)
         if fault.fault is Fault.HANG:
             self._released.clear()
             self._hanging.clear()
@@ -80,29 +74,10 @@ class ProviderFaults:
         """Forget every fault that has not happened yet."""
         self._planned.clear()
 
-    def count(self) -> PlannedFault | None:
-        """Count one call and say what happens to it."""
-        self.calls += 1
-        return self._planned.get(self.calls, self._planned.get(None))
-
     def refuses_next(self) -> bool:
         """Tell whether the next call may not even connect."""
         fault = self._planned.get(self.calls + 1, self._planned.get(None))
         return fault is not None and fault.fault is Fault.REFUSE
-
-    def release(self) -> None:
-        """Let everything go on that hangs, and nothing hang any more."""
-        self._released.set()
-
-    async def wait_for_hang(self, timeout: float = 10.0) -> None:
-        """Wait until a call has come to a HANG."""
-        async with asyncio.timeout(timeout):
-            await self._hanging.wait()
-
-    async def hang(self) -> None:
-        """Wait until released."""
-        self._hanging.set()
-        await self._released.wait()
 
 
 async def answer_under(

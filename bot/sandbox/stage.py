@@ -27,6 +27,7 @@ from bot.sandbox.demo_policy import demo_policy
 from bot.sandbox.faults import Faults
 from bot.sandbox.outside_desk import outside_desk
 from bot.sandbox.outside_mail import OutsideMail, outside_mail
+from bot.sandbox.outside_model import outside_model
 from bot.sandbox.page import PageWords, add_page, suggestions
 from bot.sandbox.ports import Ports, reserved
 from bot.sandbox.slack_server import MAX_BODY_BYTES, routes
@@ -245,6 +246,8 @@ async def staged(
             if outside.desk is DeskKind.BUILTIN
             else outside_desk(outside.desk, home, ports.of(at_desk))
         )
+        at_model = f"model {outside.model.value}"
+        thinking = await stack.enter_async_context(outside_model(outside.model, ports.of(at_model)))
         await desk.put(sandbox_tickets(datetime.now(UTC)))
         world = SandboxWorld(
             engine,
@@ -263,14 +266,14 @@ async def staged(
         ports.remember(
             {
                 at_mail: sender.port,
-                **({} if desk.port is None else {at_desk: desk.port}),
+                at_desk: desk.port,
+                at_model: thinking.port,
                 "page": int(url.rpartition(":")[2]),
                 "bot": bot_port,
             }
         )
-        bot, executor = _programs(
-            home, policy_file, url, {**sender.settings, **desk.settings}, bot_port, launch
-        )
+        settings = {**sender.settings, **desk.settings, **thinking.settings}
+        bot, executor = _programs(home, policy_file, url, settings, bot_port, launch)
         await stack.enter_async_context(_kept(workspace, home / "slack.json"))
         stage = Stage(
             home,

@@ -26,6 +26,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from executor.adapters.causes import causes_of
+
 MOST_ANSWER_OCTETS = 1 << 20
 """Octets of an answer that are read; a longer one counts as broken."""
 
@@ -154,7 +156,7 @@ class Exchanges:
         self._endpoint = endpoint
         self._bound_seconds = bound_seconds
         self._most_answer_octets = most_answer_octets
-        self._tls_context = tls_context or _tls_context_for(endpoint)
+        self._tls_context = tls_context or tls_context_for(endpoint)
 
     async def post(self, path: str, headers: Mapping[str, str], body: bytes) -> Ending:
         """Send these octets once, as JSON."""
@@ -223,7 +225,7 @@ class Exchanges:
         )
 
 
-def _tls_context_for(endpoint: Endpoint) -> ssl.SSLContext:
+def tls_context_for(endpoint: Endpoint) -> ssl.SSLContext:
     """Read the trusted certificates, once for all requests; in the clear, trust none."""
     if endpoint.base_url.startswith("https://"):
         return httpx2.create_ssl_context()
@@ -298,22 +300,12 @@ class _Journey:
         return Lost(self._phase, problem)
 
 
-def _causes(error: BaseException) -> list[BaseException]:
-    """List an error and what it came from, outermost first."""
-    chain: list[BaseException] = []
-    current: BaseException | None = error
-    while current is not None and current not in chain:
-        chain.append(current)
-        current = current.__cause__ or current.__context__
-    return chain
-
-
 def _problem(error: Exception, bound_seconds: float) -> str:
     """Say in our own words why an exchange ended; a library's words may hold what was sent."""
     # First, since what the cancelled step left behind stands in its context.
     if isinstance(error, TimeoutError | httpx2.TimeoutException):
         return f"no answer within {bound_seconds:g} s"
-    chain = _causes(error)
+    chain = causes_of(error)
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
         return "the server's certificate was not accepted"
     if any(isinstance(cause, ssl.SSLError) for cause in chain):
@@ -329,6 +321,6 @@ def _problem(error: Exception, bound_seconds: float) -> str:
 
 def _may_pass(error: Exception) -> bool:
     """Tell whether the reason can change by itself."""
-    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error)):
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes_of(error)):
         return False
     return isinstance(error, OSError | httpx2.NetworkError | httpx2.TimeoutException)

@@ -23,6 +23,7 @@ from executor.domain.mail_text import LONGEST_SUBJECT, validate_body, validate_s
 from executor.domain.new_ticket import LANGUAGE, TICKET_ID
 from executor.domain.payloads import JsonObject, digest
 from executor.domain.policy import Policy
+from executor.domain.secret_text import is_tainted
 from executor.domain.stamp import Stamp
 from executor.domain.ticket import Ticket
 
@@ -151,7 +152,7 @@ def _one_problem(error: ErrorDetails, where: str, name: str, of: str) -> str:
 def _spell(location: tuple[int | str, ...]) -> tuple[str, str]:
     """Return where an error is, and the name of the argument that it is in."""
     if not location:
-        return "arguments", ""
+        return "arguments", "arguments"
     name = str(location[0])
     shown = name if len(name) <= 40 and name.isprintable() else f"{name[:40]!r}…"
     for part in location[1:]:
@@ -179,6 +180,8 @@ def build_closing_email(
     limit = policy.email.max_text_characters
     refuse_lost([("subject", proposal.subject), ("message", proposal.message)])
     refuse_lost(addresses_of(proposal.to or (), proposal.cc))
+    refuse_secrets([("subject", proposal.subject), ("message", proposal.message)])
+    refuse_secrets(addresses_of(proposal.to or (), proposal.cc))
     validate_subject(proposal.subject)
     validate_body(proposal.message, limit=limit, field="message")
     validate_body(rendered.text, limit=limit, field="message")
@@ -253,6 +256,17 @@ def refuse_lost(fields: Sequence[tuple[str, str]]) -> None:
                 field,
                 f"a character of it was lost, U+FFFD stands for it at {text.index(_LOST)}",
                 "Write the character that was meant, or none.",
+            )
+
+
+def refuse_secrets(fields: Sequence[tuple[str, str]]) -> None:
+    """Refuse fields that hold what looks like a secret: whoever approves would have to read it."""
+    for field, text in fields:
+        if is_tainted(text):
+            raise InvalidContent(
+                field,
+                "it holds what looks like a secret (a key, a token or a password)",
+                "Leave it out: what is approved is shown in full, and no secret may be shown.",
             )
 
 

@@ -18,6 +18,7 @@ from executor.domain.closing import (
     addresses_of,
     compose_email,
     refuse_lost,
+    refuse_secrets,
 )
 from executor.domain.closing_html import html_matches_text
 from executor.domain.email import EmailContent, Mailbox
@@ -115,11 +116,13 @@ def says_the_same(draft: ClosingDraft, email: Mapping[str, Any]) -> bool:
 
 def _checked_subject(subject: str) -> None:
     refuse_lost([("subject", subject)])
+    refuse_secrets([("subject", subject)])
     validate_subject(subject)
 
 
 def _checked_text(text: str, limit: int) -> None:
     refuse_lost([("text", text)])
+    refuse_secrets([("text", text)])
     validate_body(text, limit=limit)
 
 

@@ -25,13 +25,15 @@ class EffectKind(StrEnum):
     TICKET_CLOSE = "ticket.close"
     TICKET_REOPEN = "ticket.reopen"
     EMAIL_SEND = "email.send"
+    BUDGET_RAISE = "budget.raise"
+    TOOL_CALL = "tool.call"
 
 
 PREPARING = frozenset({EffectKind.TICKET_NOTE})
 """Effects that only prepare the next one: alone they change nothing that anybody asked for."""
 
 AT_A_DESK = frozenset({EffectKind.TICKET_NOTE, EffectKind.TICKET_CLOSE, EffectKind.TICKET_REOPEN})
-"""Effects that a ticket desk has to take; all others are for the mail provider."""
+"""Effects that a ticket desk has to take; no other effects go there."""
 
 
 class Capability(StrEnum):

@@ -13,7 +13,7 @@ errors.
         └── ForbiddenByDatabase a rule of the schema refused the change
 
 Database errors become these by constraint name or SQLSTATE in ``executor.store.database``, nowhere
-else. Sentences for people are made in ``bot/replies.py``.
+else. Sentences for people are made in ``bot/reason_text.py``.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from typing import NewType, assert_never
 from uuid import UUID
 
 from executor.domain.ids import PrincipalId
-from executor.domain.intent import CLOSE_TICKET, REOPEN_TICKET
+from executor.domain.intent import CALL_TOOL, CLOSE_TICKET, RAISE_BUDGET, REOPEN_TICKET
 from executor.domain.transition import BORN, NoChange, Reason, Refused, Transition
 
 GrantId = NewType("GrantId", UUID)
@@ -22,8 +22,12 @@ GrantId = NewType("GrantId", UUID)
 EVERYTHING = "*"
 _DESK = r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,159}"
 _TICKET = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+_KIND = "|".join((CLOSE_TICKET, REOPEN_TICKET, CALL_TOOL, RAISE_BUDGET))
+_SERVER = r"[a-z][a-z0-9_]{0,29}"
+_TOOL = r"[A-Za-z0-9_.-]{1,64}"
 _PATTERN = re.compile(
-    rf"\*|kind:(?:{CLOSE_TICKET}|{REOPEN_TICKET})|desk:{_DESK}|ticket:{_DESK}:{_TICKET}"
+    rf"\*|kind:(?:{_KIND})|desk:{_DESK}|ticket:{_DESK}:{_TICKET}"
+    rf"|server:{_SERVER}|tool:{_SERVER}:{_TOOL}"
 )
 
 
@@ -39,11 +43,25 @@ EDGES: frozenset[tuple[str, str]] = frozenset({(BORN, "active"), ("active", "rev
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What a right is asked for: one kind of operation on one ticket of one desk."""
+    """What a right is asked for: one kind of operation on one thing in one place.
+
+    That is a ticket of a desk, a tool of a server, or a limit of the budget: ``run:<number>`` or
+    ``day:<date>``.
+    """
 
     kind: str
-    desk: str
-    ticket: str
+    place: str
+    thing: str
+
+    @property
+    def patterns(self) -> tuple[str, ...]:
+        """What a grant has to name to cover it, beside everything."""
+        narrower: tuple[str, ...] = ()
+        if self.kind == CALL_TOOL:
+            narrower = (f"server:{self.place}", f"tool:{self.place}:{self.thing}")
+        elif self.kind != RAISE_BUDGET:
+            narrower = (f"desk:{self.place}", f"ticket:{self.place}:{self.thing}")
+        return (f"kind:{self.kind}", *narrower)
 
 
 NO_SINGLE_THING = Resource("", "", "")
@@ -78,15 +96,12 @@ class Grant:
         """Say whether it is about this resource; ``None`` asks for any at all."""
         if resource is None or self.resource == EVERYTHING:
             return True
-        return self.resource in (
-            f"kind:{resource.kind}",
-            f"desk:{resource.desk}",
-            f"ticket:{resource.desk}:{resource.ticket}",
-        )
+        return self.resource in resource.patterns
 
 
 def is_pattern(text: str) -> bool:
-    """Say whether a resource is named: ``*``, ``kind:…``, ``desk:…`` or ``ticket:<desk>:<id>``.
+    """Say whether a resource is named: ``*``, ``kind:…``, ``desk:…``, ``ticket:<desk>:<id>``,
+    ``server:…`` or ``tool:<server>:<tool>``.
 
     A desk's own name may have colons, as in ``ticket:zendesk:acme:35436``; a ticket's id has none.
     """

@@ -19,6 +19,10 @@ from executor.domain.ticket import Ticket
 
 CLOSE_TICKET = "close_ticket"
 REOPEN_TICKET = "reopen_ticket"
+CALL_TOOL = "call_tool"
+RAISE_BUDGET = "raise_budget"
+ABOUT_A_TICKET = frozenset({CLOSE_TICKET, REOPEN_TICKET})
+"""The kinds that have a ticket as their target; the database holds one for these alone."""
 _ABOUT_THE_ASKING = frozenset({"requested_by", "edited_by", "policy_version"})
 
 
@@ -106,23 +110,8 @@ def message_id(key: str, content: JsonObject, tenant: TenantId, sender_domain: s
     return f"<{name}@{sender_domain}>"
 
 
-def intent_document(
-    kind: str,
-    *,
-    tenant: TenantId,
-    requested_by: PrincipalId,
-    policy_version: str,
-    ticket: Ticket,
-    stamp: Stamp | None,
-    effects: Sequence[PlannedEffect],
-    templates: Mapping[str, str],
-    edited_by: PrincipalId | None = None,
-) -> JsonObject:
-    """Compose the document of an operation on one ticket; ``stamp`` is an outside ticket's version.
-
-    ``templates`` maps each template's name to the SHA-256 (hex) of its source. ``edited_by`` is the
-    person who wrote what it says, where one did.
-    """
+def about_ticket(ticket: Ticket, stamp: Stamp | None) -> JsonObject:
+    """Spell what an operation on a ticket is about; ``stamp`` is an outside ticket's version."""
     target: dict[str, JsonValue] = {
         "desk": ticket.desk,
         "id": ticket.id,
@@ -131,6 +120,25 @@ def intent_document(
     }
     if stamp is not None:
         target["stamp"] = stamp.as_json()
+    return {"ticket": target}
+
+
+def intent_document(
+    kind: str,
+    *,
+    tenant: TenantId,
+    requested_by: PrincipalId,
+    policy_version: str,
+    about: Mapping[str, JsonValue],
+    effects: Sequence[PlannedEffect],
+    templates: Mapping[str, str],
+    edited_by: PrincipalId | None = None,
+) -> JsonObject:
+    """Compose the document of an operation; ``about`` is what it is about, such as its ``ticket``.
+
+    ``templates`` maps each template's name to the SHA-256 (hex) of its source. ``edited_by`` is the
+    person who wrote what it says, where one did.
+    """
     return {
         "schema": 1,
         "kind": kind,
@@ -138,7 +146,7 @@ def intent_document(
         "requested_by": requested_by,
         **({} if edited_by is None else {"edited_by": edited_by}),
         "policy_version": policy_version,
-        "ticket": target,
+        **about,
         "effects": [{"kind": planned.kind.value, **planned.content} for planned in effects],
         "templates": dict(templates),
     }

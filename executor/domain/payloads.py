@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
@@ -47,9 +48,14 @@ def storable_text(text: str) -> str:
 
 
 def storable(value: JsonValue) -> JsonValue:
-    """Apply ``storable_text`` to every string and key of a JSON value."""
+    """Apply ``storable_text`` to every string and key of a JSON value.
+
+    Numbers that JSON does not know, which some write all the same, become their names.
+    """
     if isinstance(value, str):
         return storable_text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     if isinstance(value, Mapping):
         return {storable_text(key): storable(item) for key, item in value.items()}
     if isinstance(value, Sequence):

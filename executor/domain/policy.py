@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator, model_validator
@@ -19,7 +19,7 @@ from executor.domain.ids import PrincipalId, TenantId, slack_principal
 from executor.domain.mail_text import validate_body
 from executor.domain.payloads import JsonValue, digest
 from executor.domain.policy_limits import AdmissionSection, RunSection
-from executor.domain.policy_money import BudgetSection, Costed, PriceSection
+from executor.domain.policy_money import Amount, BudgetSection, Costed, PriceSection
 from executor.domain.policy_names import (
     ChannelId,
     Everyone,
@@ -264,7 +264,7 @@ class Policy(Section):
     admission: AdmissionSection = AdmissionSection()
     budget: BudgetSection = BudgetSection()
     prices: dict[str, PriceSection] = Field(default_factory=dict, max_length=100)
-    costs: dict[Costed, Annotated[int, Field(ge=0)]] = Field(default_factory=dict)
+    costs: dict[Costed, Amount] = Field(default_factory=dict)
     servers: dict[ServerName, ServerSection] = Field(default_factory=dict, max_length=20)
     email: EmailSection
     tickets: TicketsSection = TicketsSection()
@@ -290,6 +290,21 @@ class Policy(Section):
                 raise Misplaced(
                     "this role is filled by section people; choose another name", "roles", role
                 )
+        for who in self.budget.approvers or ():
+            role = who.removeprefix("role:")
+            if role != who and role not in self.roles and role not in BUILTIN_ROLES:
+                raise Misplaced(
+                    f"{who} is named, but there is no section [roles.{role}]",
+                    *("budget", "approvers"),
+                )
+        for name, server in self.servers.items():
+            for who in server.requesters or ():
+                role = who.removeprefix("role:")
+                if role != who and role not in self.roles and role not in BUILTIN_ROLES:
+                    raise Misplaced(
+                        f"{who} is named, but there is no section [roles.{role}]",
+                        *("servers", name, "requesters"),
+                    )
         names = [rule.name for rule in self.rules]
         for index, rule in enumerate(self.rules):
             if rule.name in (BASE, *names[:index]):
@@ -357,6 +372,8 @@ class Policy(Section):
             *people.operators,
             *(who for role in self.roles.values() for who in role.members),
             *(who for rule in self.rules for who in rule.approvers or ()),
+            *(who for server in self.servers.values() for who in server.requesters or ()),
+            *(self.budget.approvers or ()),
         ]
         return frozenset(w.removeprefix("group:") for w in named if w.startswith("group:"))
 

@@ -18,22 +18,26 @@ Costed = Literal["ticket.note", "ticket.close", "ticket.reopen", "email.send"]
 
 Price = Annotated[Decimal, Field(ge=0, le=1_000_000)]
 
+Amount = Annotated[int, Field(ge=0, le=1_000_000_000_000_000)]
+"""Micro-dollars, up to a billion dollars: the database can add up however many there are."""
+
 
 class BudgetSection(Section):
     """The limits of one run, never reset, and of one day in the tenant's time zone.
 
     At ``warn_at_percent`` of a limit people are told, once. At the limit a run pauses and asks the
-    ``approvers``, ``quorum`` of them, for as much again; without approvers, whoever operates. Never
-    for more than the ``most_…``, where they are set.
+    ``approvers``, ``quorum`` of them, for as much again, as often as its next call needs; without
+    approvers the operators, and where there are none, who may approve. Never for more than the
+    ``most_…``, where they are set.
     """
 
-    run_microusd: int = Field(default=2_000_000, ge=0)
-    day_microusd: int = Field(default=100_000_000, ge=0)
+    run_microusd: Amount = 2_000_000
+    day_microusd: Amount = 100_000_000
     warn_at_percent: int = Field(default=80, ge=1, le=100)
     approvers: tuple[Who, ...] | None = Field(default=None, min_length=1)
     quorum: int = Field(default=1, ge=1, le=20)
-    most_run_microusd: int | None = Field(default=None, ge=0)
-    most_day_microusd: int | None = Field(default=None, ge=0)
+    most_run_microusd: Amount | None = None
+    most_day_microusd: Amount | None = None
 
 
 class PriceSection(Section):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import assert_never
 
+from executor.domain.payloads import JsonObject
 from executor.domain.transition import BORN, NoChange, Reason, Refused, Transition
 
 
@@ -59,6 +60,14 @@ class MustWait:
 
 
 @dataclass(frozen=True, slots=True)
+class MustPause:
+    """A limit holds it up; ``detail`` says which, and what the next call needs."""
+
+    reason: Reason
+    detail: JsonObject
+
+
+@dataclass(frozen=True, slots=True)
 class Completed:
     """The model said its last word and nothing waits."""
 
@@ -78,7 +87,7 @@ class DoubtSettled:
     reason: Reason
 
 
-Event = Claimed | MustWait | Completed | Stopped | DoubtSettled
+Event = Claimed | MustWait | MustPause | Completed | Stopped | DoubtSettled
 Decision = Transition[RunStatus] | NoChange | Refused
 
 
@@ -93,6 +102,8 @@ def decide(status: RunStatus, event: Event) -> Decision:
             return _take(status, RunStatus.RUNNING, "claimed")
         case MustWait(reason=reason):
             return _take(status, RunStatus.WAITING, "waits", reason)
+        case MustPause(reason=reason, detail=detail):
+            return _take(status, RunStatus.PAUSED, "pauses", reason, detail)
         case Completed():
             return _take(status, RunStatus.SUCCEEDED, "completed", Reason.COMPLETED)
         case Stopped(reason=reason, in_doubt=in_doubt):
@@ -113,8 +124,12 @@ def _end_for(reason: Reason) -> RunStatus:
 
 
 def _take(
-    status: RunStatus, target: RunStatus, event: str, reason: Reason | None = None
+    status: RunStatus,
+    target: RunStatus,
+    event: str,
+    reason: Reason | None = None,
+    detail: JsonObject | None = None,
 ) -> Decision:
     if (status.value, target.value) in EDGES:
-        return Transition(status, target, event, reason)
+        return Transition(status, target, event, reason, detail or {})
     return Refused(Reason.RUN_HELD)

@@ -11,10 +11,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from executor.domain.intent import CLOSE_TICKET, REOPEN_TICKET
+from executor.domain.intent import CALL_TOOL, CLOSE_TICKET, RAISE_BUDGET, REOPEN_TICKET
 from executor.domain.payloads import JsonObject
-from executor.domain.policy import APPROVER, BASE, Policy, RuleSection, WhenTimeIsOver
+from executor.domain.policy import (
+    APPROVER,
+    BASE,
+    OPERATOR,
+    Policy,
+    RuleSection,
+    WhenTimeIsOver,
+)
 from executor.domain.risk import Risk, RiskFacts
+
+BUDGET = "budget"
+"""What a raise needs is called like its section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +128,11 @@ def terms_for(policy: Policy, kind: str, facts: RiskFacts, *, by_a_person: bool 
 
     What a person wrote needs at least what ``[approval]`` asks for: no rule lets it go by itself.
     Nor does one let a ticket be opened again: ``tickets.when_mail_is_not_sent`` alone says that.
+    What a raise of a limit needs stands in ``[budget]`` alone.
     """
     base = policy.approval
+    if kind == RAISE_BUDGET:
+        return _terms_of_a_raise(policy)
     matching = [
         (rule, why) for rule in policy.rules if (why := why_matching(rule, kind, facts)) is not None
     ]
@@ -148,6 +161,21 @@ def terms_for(policy: Policy, kind: str, facts: RiskFacts, *, by_a_person: bool 
     )
 
 
+def _terms_of_a_raise(policy: Policy) -> Terms:
+    """Ask whom ``[budget]`` names, or whoever operates; where nobody does, the approvers."""
+    base, budget = policy.approval, policy.budget
+    usual = OPERATOR if policy.people.operators else APPROVER
+    return Terms(
+        (Requirement(BUDGET, budget.quorum, budget.approvers or (f"role:{usual}",)),),
+        base.decide_within_seconds,
+        base.use_within_seconds,
+        tuple(sorted(set(base.remind_after_seconds))),
+        base.escalate_after_seconds,
+        base.escalate_to,
+        step_up=base.step_up,
+    )
+
+
 def _set(values: Iterator[int | None]) -> list[int]:
     return [value for value in values if value is not None]
 
@@ -155,6 +183,9 @@ def _set(values: Iterator[int | None]) -> list[int]:
 def why_matching(rule: RuleSection, kind: str, facts: RiskFacts) -> tuple[Risk, ...] | None:
     """Say which conditions of a rule hold, none where it has none; ``None``: it does not match."""
     if rule.tools and kind not in rule.tools:
+        return None
+    if rule.quorum == 0 and kind == CALL_TOOL and kind not in rule.tools:
+        # A rule for everything was written with emails in mind; a tool can do anything.
         return None
     if rule.is_unconditional:
         return ()

@@ -31,7 +31,7 @@ class Machine(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why something was refused or ended; each has a sentence for people in ``bot/replies.py``."""
+    """Why something was refused or ended; each has a sentence in ``bot/reason_text.py``."""
 
     # Deciding (T3).
     NOT_PERMITTED = "not_permitted"
@@ -62,6 +62,7 @@ class Reason(StrEnum):
     # Editing, and proposing again.
     NOTHING_EDITED = "nothing_edited"
     NOT_OUT_OF_DATE = "not_out_of_date"
+    NOT_REPLACEABLE = "not_replaceable"
     # Asking the agent about what waits.
     NOBODY_TO_ASK = "nobody_to_ask"
     QUESTION_LIMIT = "question_limit"
@@ -81,6 +82,8 @@ class Reason(StrEnum):
     CONTENT_TOO_LONG = "content_too_long"
     TOOL_UNKNOWN = "tool_unknown"
     ARGUMENTS_INVALID = "arguments_invalid"
+    SERVER_AWAY = "server_away"
+    TOOL_FAILED = "tool_failed"
     RUN_ENDING = "run_ending"
     # Opening (T4) and after it.
     LEASE_LOST = "lease_lost"
@@ -114,7 +117,10 @@ class Reason(StrEnum):
     BUDGET_LIMIT = "budget_limit"
     BUDGET_NOT_RAISED = "budget_not_raised"
     LIMIT_CHANGED = "limit_changed"
+    NOBODY_WAITS = "nobody_waits"
     MODEL_UNPRICED = "model_unpriced"
+    CHARGE_NOT_FOUND = "charge_not_found"
+    CHARGE_NOT_UNKNOWN = "charge_not_unknown"
     TOKEN_LIMIT = "token_limit"  # noqa: S105 - not a secret
     PARKED_TOO_LONG = "parked_too_long"
     REJECTION_LIMIT = "rejection_limit"

@@ -49,6 +49,7 @@ from executor.store import (
     desk,
     effects,
     journal,
+    operation_lookups,
     operations,
     outside_tickets,
     progress,
@@ -159,16 +160,12 @@ async def _accept(
         row = await lock_working_run(conn, run_key, epoch)
         scene = await lock_proposals(conn, work, policy, row, sights, last_look=last_look)
         results, state = scene.decide(scene.chain)
-        answered = [
-            (item, outcome.result)
+        answers = [
+            ((item.step, item.ordinal), outcome.result)
             for item, outcome in zip(work.asked, results, strict=True)
             if isinstance(outcome, Answered)
         ]
-        for number, (item, result) in enumerate(answered, start=next_step):
-            step = runs.Step(
-                number, "tool", (item.step, item.ordinal), {"result": result}, scene.chain.now
-            )
-            await runs.record_step(conn, run_key, step)
+        await runs.record_answers(conn, run_key, answers, next_step, scene.chain.now)
         await progress.want(conn, [run_key])
         await write_accepted(conn, scene, state)
     return results
@@ -275,7 +272,7 @@ def _unread(sights: Sights, chain: Chain, *, last_look: bool) -> dict[str, Answe
 
 
 async def _lock_operations(conn: Connection, tenant: TenantId, keys: Sequence[str]) -> Acceptance:
-    named = await operations.of_keys(conn, [(tenant, key) for key in keys])
+    named = await operation_lookups.of_keys(conn, [(tenant, key) for key in keys])
     rows = await operations.lock(conn, [(t, id_) for t, id_, *_ in named])
     consents = await approvals.lock(conn, list(rows))
     live = {r.intent_key: r for r in rows.values() if r.status in LIVE}
@@ -287,6 +284,10 @@ async def _lock_operations(conn: Connection, tenant: TenantId, keys: Sequence[st
 def _decide(scene: ProposalScene, state: Acceptance, item: Asked, chain: Chain) -> AcceptResult:
     work, row, policy = scene.work, scene.row, scene.authority.policy
     target = scene.targets.get(item.proposal.ticket_id)
+    # Asked first: who may not ask is not told either whether there is such a ticket.
+    objection = _objection(scene, item.proposal.ticket_id, target)
+    if objection is not None:
+        return Answered(refusal_result(objection))
     if target is None:
         return Answered(
             refusal_result(Refused(Reason.TICKET_UNKNOWN, {"ticket": item.proposal.ticket_id}))
@@ -295,7 +296,7 @@ def _decide(scene: ProposalScene, state: Acceptance, item: Asked, chain: Chain) 
     done = state.succeeded.get(key)
     if done is not None and key not in state.live:
         return Answered(proposal_result(done.status, done.number, Reason.ALREADY_DONE, {}))
-    refused = _refuse(scene.authority, work.providers, row, target, item)
+    refused = _refuse(scene.authority, work.providers, target, item)
     if refused is not None:
         return Answered(refusal_result(refused))
     try:
@@ -334,13 +335,18 @@ def _addressed(asked: Sequence[Asked], targets: Mapping[str, Target]) -> list[st
     return found
 
 
+def _objection(scene: ProposalScene, asked: str, target: Target | None) -> Refused | None:
+    """Say why the requester may not ask to close this ticket, whether or not there is one."""
+    desk_name, id_ = scene.work.providers.desk_name, asked
+    if target is not None:
+        desk_name, id_ = target.ticket.desk, target.ticket.id
+    resource = Resource(CLOSE_TICKET, desk_name, id_)
+    return scene.authority.objection(scene.row.requester, Permission.REQUEST, resource)
+
+
 def _refuse(
-    authority: Authority, providers: Providers, row: runs.RunRow, target: Target, item: Asked
+    authority: Authority, providers: Providers, target: Target, item: Asked
 ) -> Refused | None:
-    resource = Resource(CLOSE_TICKET, target.ticket.desk, target.ticket.id)
-    objection = authority.objection(row.requester, Permission.REQUEST, resource)
-    if objection is not None:
-        return objection
     ticket = target.ticket
     if ticket.status is TicketStatus.CLOSED:
         return Refused(Reason.TICKET_CLOSED, {"ticket": ticket.id, "version": ticket.version})
@@ -359,6 +365,14 @@ async def write_accepted(conn: Connection, scene: ProposalScene, state: Acceptan
     """Write what was decided; superseded ones leave their key before new ones take it."""
     row, chain = scene.row, scene.chain
     await endings.end_unopened(conn, state.superseded, row.requester, chain)
+    await write_minted(conn, state, chain)
+    seen = [kept for sight in scene.sights.values() for kept in sight.seen_by(row.tenant_id)]
+    await outside_tickets.keep(conn, seen)
+    await journal.advance(conn, chain)
+
+
+async def write_minted(conn: Connection, state: Acceptance, chain: Chain) -> None:
+    """Write the operations that were minted, and which tool calls wait for which operation."""
     minted = list(state.minted.values())
     if minted:
         await operations.insert(conn, minted, chain.now)
@@ -370,6 +384,3 @@ async def write_accepted(conn: Connection, scene: ProposalScene, state: Acceptan
         await proposals.record(conn, state.proposals, chain.now)
         touched = {(p.tenant_id, p.operation_id, SubjectKind.OPERATION) for p in state.proposals}
         await cards.want(conn, touched, chain.now)
-    seen = [kept for sight in scene.sights.values() for kept in sight.seen_by(row.tenant_id)]
-    await outside_tickets.keep(conn, seen)
-    await journal.advance(conn, chain)

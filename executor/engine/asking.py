@@ -19,8 +19,9 @@ from executor.domain.identity import Identity
 from executor.domain.ids import OperationId, PrincipalId, TenantId
 from executor.domain.journal import Chain, JournalEntry
 from executor.domain.operation import OperationStatus
-from executor.domain.payloads import JsonObject, storable_text
+from executor.domain.payloads import JsonObject
 from executor.domain.run import ENDED, RunStatus
+from executor.domain.secret_text import as_kept
 from executor.domain.transition import NoChange, Reason, Refused
 from executor.engine import endings
 from executor.engine.click import NotConfirmed, refused_answer
@@ -28,7 +29,16 @@ from executor.engine.endings import RunKey
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.rights import read_rights
-from executor.store import approvals, cards, journal, operations, questions, runs, tenants
+from executor.store import (
+    approvals,
+    cards,
+    journal,
+    operation_lookups,
+    operations,
+    questions,
+    runs,
+    tenants,
+)
 from executor.store.cards import Notice, SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey, OperationRow
@@ -149,7 +159,7 @@ async def objection_to_asking(
 async def _lock(conn: Connection, engine: Engine, asks: Sequence[Ask]) -> _Hearing:
     keys = {a.key for a in asks}
     policies = await tenants.share_policies(conn, {a.tenant_id for a in asks})
-    named = await operations.peek(conn, keys)
+    named = await operation_lookups.peek(conn, keys)
     locked = await runs.lock(conn, {(n.tenant_id, n.run_id) for n in named})
     rows = await operations.lock(conn, keys)
     consents = await approvals.lock(conn, list(rows))
@@ -193,7 +203,8 @@ class _Hearing:
 
     def hear(self, one: Ask) -> AskResult:
         """Judge one question on what the ones before have left, and keep it."""
-        text, earlier = storable_text(one.question)[:LONGEST_QUESTION], self._earlier(one)
+        text = as_kept(one.question, LONGEST_QUESTION)
+        earlier = self._earlier(one)
         question = _Earlier(one.principal, text, is_open=True)
         if question in earlier:
             # Somebody who saw no answer to the form has sent it again, as another request.

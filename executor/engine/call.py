@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import assert_never
 
 from executor.domain.effect import AT_A_DESK, AttemptStatus, EffectKind, Outcome, OutcomeKind
 from executor.domain.errors import CommitUnknown, DatabaseUnavailable
 from executor.domain.finding import Finding
+from executor.domain.payloads import storable
 from executor.engine.desk_port import NotedDesk
 from executor.engine.engine import Engine
 from executor.engine.failpoint import CALL, Side, point
 from executor.engine.leases import Keeper
 from executor.engine.opening import Claim, Opened
-from executor.engine.outgoing import outgoing_change, outgoing_mail
+from executor.engine.outgoing import outgoing_call, outgoing_change, outgoing_mail
 from executor.engine.providers import Providers
 from executor.engine.report import Report, report
 from executor.engine.sighting import look_again
@@ -70,6 +71,8 @@ async def call(
     else:
         await engine.failpoints.reach(point(CALL, Side.BEFORE))
         outcome = await _request(providers, opened)
+        if opened.effect.kind is EffectKind.TOOL_CALL:
+            outcome = _without_secrets(engine, outcome)
         await engine.failpoints.reach(point(CALL, Side.AFTER))
     await report_until_stored(engine, Report(claim.key, opened.attempt.id, outcome, claim.owner))
     if providers.desk is not None and has_moved(opened.effect.kind, outcome):
@@ -92,8 +95,21 @@ async def _request(providers: Providers, opened: Opened) -> Outcome:
         case EffectKind.TICKET_REOPEN:
             assert providers.desk is not None, "the check of the provider has let it"
             return await providers.desk.reopen(outgoing_change(part))
+        case EffectKind.TOOL_CALL:
+            server = providers.server(part.provider, opened.servers)
+            assert server is not None, "the check of the provider has let it"
+            return await server.call(outgoing_call(part))
+        case EffectKind.BUDGET_RAISE:
+            raise AssertionError("a raise is applied with its record and never called")
         case _:
             assert_never(part.kind)
+
+
+def _without_secrets(engine: Engine, outcome: Outcome) -> Outcome:
+    """Hide secrets in what a tool returned: a model will read it, and people."""
+    evidence = engine.secrets.hide_in(storable(outcome.evidence))
+    assert isinstance(evidence, dict)
+    return replace(outcome, evidence=evidence)
 
 
 def has_moved(kind: EffectKind, outcome: Outcome) -> bool:

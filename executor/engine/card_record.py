@@ -7,69 +7,31 @@ say more than the record.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
-from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.delivery_event import DeliveryKind
 from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
-from executor.domain.ids import (
-    ApprovalId,
-    AttemptId,
-    OperationId,
-    PrincipalId,
-    RunId,
-    TenantId,
-)
-from executor.domain.nudge import NudgeKind
+from executor.domain.ids import OperationId, PrincipalId, RunId, TenantId
+from executor.domain.intent import CALL_TOOL, CLOSE_TICKET, RAISE_BUDGET, REOPEN_TICKET
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
 from executor.domain.policy import ProgressStyle
 from executor.domain.risk import NO_EMAIL, RiskFacts
 from executor.domain.run import RunStatus
-from executor.domain.terms import Requirement, Terms
-from executor.domain.ticket import TicketChange, TicketStatus
-from executor.domain.transition import Reason, Refused
+from executor.domain.transition import Reason
+from executor.engine.approval_record import ApprovalRecord
+from executor.engine.doubt_record import DoubtRecord
+from executor.engine.kind_record import RaiseRecord, ToolCallRecord
+from executor.engine.last_account import AccountedOperation
+from executor.engine.nudge_record import NudgeRecord
+from executor.engine.pause_record import PauseRecord
 from executor.engine.progress_record import NO_PROGRESS, Progress
+from executor.engine.question_record import QuestionRecord
+from executor.engine.request_record import RequestRecord
+from executor.engine.revision_record import PreviousRevision, SuccessorRecord
+from executor.engine.ticket_record import TicketRecord
 from executor.engine.word import Said
-
-
-@dataclass(frozen=True, slots=True)
-class VoteRecord:
-    """One person's vote."""
-
-    principal: PrincipalId
-    vote: Vote
-    note: str
-    decided_at: datetime
-    on_behalf_of: PrincipalId | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ApprovalRecord:
-    """A request for people's consent: to the operation, or to trying something once more.
-
-    ``terms`` are those stored with it; the policy of now may ask for more. ``lacking`` are the
-    votes that it waits for by the rights of now, each requirement with their number.
-    """
-
-    id: ApprovalId
-    status: ApprovalStatus
-    terms: Terms
-    votes: tuple[VoteRecord, ...]
-    decide_by: datetime | None
-    use_by: datetime | None
-    lacking: tuple[Requirement, ...] | None = None
-
-    @property
-    def quorum(self) -> int:
-        """The most votes that one of its requirements asks for."""
-        return self.terms.quorum
-
-    @property
-    def decide_within_seconds(self) -> int:
-        """How long there is to decide, from when it is shown."""
-        return self.terms.decide_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,26 +82,6 @@ class WordRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class DoubtRecord:
-    """What a person may settle now: the newest attempt, which no machine looks at any more.
-
-    ``not_again`` is why nobody may have it tried once more; ``None``: a repeat would pass the
-    checks of its opening, as far as they can be known when the record is read. It needs ``quorum``
-    people; ``repeat`` is what the first of them have begun.
-    """
-
-    attempt_id: AttemptId
-    not_again: Reason | None
-    quorum: int
-    repeat: ApprovalRecord | None
-
-    @property
-    def may_send_again(self) -> bool:
-        """Whether *send again* can be said now."""
-        return self.not_again is None
-
-
-@dataclass(frozen=True, slots=True)
 class DeliveryRecord:
     """What a provider said of a mail after it had accepted it; ``said`` are its own words."""
 
@@ -147,20 +89,6 @@ class DeliveryRecord:
     happened_at: datetime
     recipients: tuple[str, ...]
     said: str
-
-
-@dataclass(frozen=True, slots=True)
-class TicketRecord:
-    """The target: as it was proposed, and as it is now where that can be read."""
-
-    desk: str
-    id: str
-    subject: str
-    version: int
-    recent_changes: tuple[TicketChange, ...]
-    current_version: int | None
-    current_status: TicketStatus | None
-    changes_since: tuple[TicketChange, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,44 +116,6 @@ class ReopeningRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class PreviousRevision:
-    """The operation whose place this one took; ``email`` is as ``EmailContent.as_json``.
-
-    It stands ``superseded`` where other words took its place, ``stale`` where it was out of date
-    and the same was proposed again.
-    """
-
-    number: int
-    status: OperationStatus
-    email: JsonObject | None
-
-
-@dataclass(frozen=True, slots=True)
-class SuccessorRecord:
-    """The operation that took this one's place; ``editor`` is the person who wrote it."""
-
-    number: int
-    editor: PrincipalId | None
-
-
-@dataclass(frozen=True, slots=True)
-class QuestionRecord:
-    """What a person asked about an operation, and the agent's words where it has answered.
-
-    ``unanswered`` is why there is no answer and will be none. Both texts are untrusted.
-    """
-
-    tenant_id: TenantId
-    id: UUID
-    operation: int
-    asked_by: PrincipalId
-    asked_at: datetime
-    question: str
-    answer: str | None
-    unanswered: Reason | None
-
-
-@dataclass(frozen=True, slots=True)
 class OperationRecord:
     """Everything that an operation's card may say. ``email`` is as ``EmailContent.as_json``.
 
@@ -233,8 +123,9 @@ class OperationRecord:
     are people who asked for it once more when the ticket had moved; they count as requesters.
     ``agents`` are those among the requesters that are no people.
 
-    Without an email it is a reopening, and ``undoes`` tells of what. ``reopening`` is what would
-    undo this one.
+    A reopening has no email, and ``undoes`` tells of what it undoes. ``reopening`` is what would
+    undo this one. What is about no ticket has neither: it is a ``tool_call``, or ``raising`` tells
+    which limit it would raise.
 
     ``desk_problem`` is why it waits for an outside desk that does not tell, while it does.
     """
@@ -253,7 +144,7 @@ class OperationRecord:
     content_revision: int
     policy_version: str
     why: str
-    ticket: TicketRecord
+    ticket: TicketRecord | None
     email: JsonObject | None
     effects: tuple[EffectRecord, ...]
     words: tuple[WordRecord, ...]
@@ -273,55 +164,33 @@ class OperationRecord:
     asked_again_by: tuple[PrincipalId, ...] = ()
     questions: tuple[QuestionRecord, ...] = ()
     agents: frozenset[PrincipalId] = frozenset()
+    raising: RaiseRecord | None = None
+    tool_call: ToolCallRecord | None = None
 
+    @property
+    def kind(self) -> str:
+        """What kind of operation it is, as policies name it."""
+        if self.tool_call is not None:
+            return CALL_TOOL
+        if self.raising is not None:
+            return RAISE_BUDGET
+        return CLOSE_TICKET if self.undoes is None else REOPEN_TICKET
 
-@dataclass(frozen=True, slots=True)
-class RequestedOperation:
-    """The operation that an agent's request is about, as it stands.
-
-    ``note`` is a reviewer's reason for a no, untrusted; ``edited``: a person wrote what it says.
-    """
-
-    label: str
-    status: OperationStatus
-    reason: Reason | None
-    note: str
-    edited: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RequestedRun:
-    """The run that an agent's request has come to, as it stands."""
-
-    number: int
-    status: RunStatus
-    reason: Reason | None
-
-
-@dataclass(frozen=True, slots=True)
-class RequestRecord:
-    """What an agent asked for in one message, and what it has come to; ``kind`` as it named it.
-
-    ``refused`` is why nothing was begun. ``again``: an earlier message with the same key has begun
-    it. With an ``operation`` and no ``run`` it was answered by what others had asked for before.
-    """
-
-    tenant_id: TenantId
-    id: UUID
-    kind: str | None
-    request_key: str | None
-    refused: Refused | None
-    again: bool
-    run: RequestedRun | None
-    operation: RequestedOperation | None
+    @property
+    def target(self) -> TicketRecord:
+        """The ticket of an operation that is known to be about one."""
+        assert self.ticket is not None, "it is about no ticket"
+        return self.ticket
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
     """Everything that a run's own card may say; ``summary`` is the model's last word, untrusted.
 
-    ``request`` is what an agent in Slack asked for, where the run is of one. ``progress`` is what
-    it has done so far, and ``style`` is how the policy wants that to be shown.
+    ``request`` is what an agent in Slack asked for, where the run is of one. ``accounted`` are the
+    operations that it has asked for, its own and those of others. ``progress`` is what it has done
+    so far, and ``style`` is how the policy wants that to be shown. ``pause`` is why it is paused.
+    ``model_asked_again_at`` is when it goes on whose model has put it off.
     """
 
     tenant_id: TenantId
@@ -336,25 +205,25 @@ class RunRecord:
     created_at: datetime
     ended_at: datetime | None
     request: RequestRecord | None = None
+    accounted: tuple[AccountedOperation, ...] = ()
     progress: Progress = NO_PROGRESS
     style: ProgressStyle = ProgressStyle.PLAIN
+    pause: PauseRecord | None = None
+    model_asked_again_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class NudgeRecord:
-    """What people are reminded of: an operation that waits, and until when they can decide.
-
-    ``whom`` are user ids, and ``group:…`` for user groups. ``waits`` turns false with the decision.
-    """
+class WarningRecord:
+    """A limit is near: that of one ``run`` by its number, or that of one ``day``."""
 
     tenant_id: TenantId
     id: UUID
-    operation: int
-    kind: NudgeKind
-    whom: tuple[str, ...]
-    waits: bool
-    decide_by: datetime | None
-    made_at: datetime
+    run: int | None
+    day: date | None
+    used_microusd: int
+    limit_microusd: int
 
 
-CardRecord = OperationRecord | RunRecord | QuestionRecord | NudgeRecord | RequestRecord
+CardRecord = (
+    OperationRecord | RunRecord | QuestionRecord | NudgeRecord | RequestRecord | WarningRecord
+)

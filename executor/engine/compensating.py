@@ -23,7 +23,6 @@ from executor.domain.operation import OperationStatus
 from executor.domain.policy import WhenMailIsNotSent
 from executor.domain.ticket import BUILTIN_DESK, TicketStatus
 from executor.domain.transition import Reason, Refused
-from executor.engine import revalidation
 from executor.engine.compensation_end import ended
 from executor.engine.composing import Target
 from executor.engine.engine import Engine
@@ -32,7 +31,6 @@ from executor.engine.group import together_or_apart
 from executor.engine.outside_target import learnt_stamp
 from executor.engine.providers import Providers
 from executor.engine.reopening import Proposed, propose
-from executor.engine.revalidation import World
 from executor.engine.sighting import (
     READINGS_AT_ONCE,
     Sight,
@@ -40,6 +38,7 @@ from executor.engine.sighting import (
     wait_for_desk,
 )
 from executor.engine.undriven import ACTOR
+from executor.engine.world import World, lock_world
 from executor.store import cards, compensations, journal, operations, outside_tickets
 from executor.store.cards import SubjectKind
 from executor.store.operations import OperationKey, OperationRow
@@ -112,7 +111,7 @@ async def _record(
 ) -> None:
     step = _Step()
     async with engine.committing(Commit.COMPENSATE) as conn:
-        world = await revalidation.lock_world(conn, keys, sights)
+        world = await lock_world(conn, keys, sights)
         for key in keys:
             row = world.rows.get(key)
             if row is None or row.compensate_at is None or row.compensate_at > world.chain.now:

@@ -23,7 +23,13 @@ from executor.domain.closing_draft import ClosingDraft, build_drafted_email
 from executor.domain.effect import EffectKind
 from executor.domain.email import EmailContent
 from executor.domain.ids import EffectId, PrincipalId, TenantId, desk_marker
-from executor.domain.intent import CLOSE_TICKET, Intent, PlannedEffect, intent_document
+from executor.domain.intent import (
+    CLOSE_TICKET,
+    Intent,
+    PlannedEffect,
+    about_ticket,
+    intent_document,
+)
 from executor.domain.payloads import JsonObject, canonical
 from executor.domain.policy import Policy
 from executor.domain.stamp import DeskVersion, Stamp
@@ -124,8 +130,7 @@ def _intent(
         tenant=asked[0],
         requested_by=asked[1],
         policy_version=policy.version,
-        ticket=target.ticket,
-        stamp=target.stamp,
+        about=about_ticket(target.ticket, target.stamp),
         effects=effects,
         templates=rendered.templates,
         edited_by=editor,

@@ -13,6 +13,7 @@ from executor.domain.intent import (
     REOPEN_TICKET,
     Intent,
     PlannedEffect,
+    about_ticket,
     intent_document,
     reopen_key,
 )
@@ -45,8 +46,7 @@ def compose_reopening(
         tenant=closing.tenant_id,
         requested_by=requester,
         policy_version=policy.version,
-        ticket=target.ticket,
-        stamp=target.stamp,
+        about=about_ticket(target.ticket, target.stamp),
         effects=effects,
         templates={},
     )

@@ -14,7 +14,6 @@ from datetime import timedelta
 
 from executor.domain.approval import ApprovalStatus, Vote
 from executor.domain.ids import TenantId, slack_user
-from executor.domain.intent import CLOSE_TICKET, REOPEN_TICKET
 from executor.domain.transition import Reason, Refused
 from executor.engine.card_record import OperationRecord
 from executor.engine.click import Click
@@ -85,8 +84,7 @@ async def look(engine: Engine, tenant: TenantId, token: str) -> Shown | Refused:
         policy = (await tenants.share_policies(conn, [tenant])).get(tenant)
     terms = record.approval.terms
     if policy is not None:
-        kind = CLOSE_TICKET if record.undoes is None else REOPEN_TICKET
-        terms = terms.under(policy, kind, record.risks)
+        terms = terms.under(policy, record.kind, record.risks)
     return Shown(link, record, terms.step_up)
 
 

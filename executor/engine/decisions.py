@@ -20,7 +20,8 @@ from executor.domain.identity import Identity
 from executor.domain.ids import PrincipalId, TenantId
 from executor.domain.interest import Interest
 from executor.domain.journal import Chain
-from executor.domain.payloads import JsonObject, storable_text
+from executor.domain.payloads import JsonObject
+from executor.domain.secret_text import as_kept
 from executor.domain.terms import Terms
 from executor.domain.transition import NoChange, Reason, Refused
 from executor.engine import endings
@@ -30,7 +31,15 @@ from executor.engine.clicked_view import clicked_view
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.rights import read_rights
-from executor.store import approvals, cards, modal_views, operations, proposals, tenants
+from executor.store import (
+    approvals,
+    cards,
+    modal_views,
+    operation_lookups,
+    operations,
+    proposals,
+    tenants,
+)
 from executor.store.cards import Notice, PostingOutcome
 from executor.store.connection import Connection
 from executor.store.operations import OperationRow
@@ -120,7 +129,7 @@ async def _lock(conn: Connection, clicks: Sequence[Click]) -> Fold:
     if not stopping:
         rows = await operations.lock(conn, clicked)
         return Fold({}, rows, await approvals.lock(conn, list(rows)), postings, modals)
-    named = await operations.peek(conn, stopping)
+    named = await operation_lookups.peek(conn, stopping)
     locked = await endings.lock_run_with_operations(
         conn, list({(n.tenant_id, n.run_id) for n in named}), also=list(clicked)
     )
@@ -312,7 +321,7 @@ def _record(
     wanted = tuple(who for r in case.terms.requirements for who in r.of)
     standing = case.authority.standing(click.principal, wanted, row.resource, case.interest.people)
     behalf = None if standing is None else standing.on_behalf_of
-    note = storable_text(click.note)[:LONGEST_NOTE]
+    note = as_kept(click.note, LONGEST_NOTE)
     fold.decisions[consent.id, click.principal] = approvals.Decision(
         click.tenant_id,
         consent.id,

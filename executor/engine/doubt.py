@@ -15,7 +15,7 @@ from executor.domain.transition import Machine
 from executor.engine.card_record import OperationRecord
 from executor.engine.engine import Engine
 from executor.engine.records import read_operation
-from executor.store import card_records, journal, operations, tenants
+from executor.store import card_records, journal, operation_lookups, tenants
 from executor.store.card_records import AnyRow
 
 MOST_LISTED = 500
@@ -85,7 +85,7 @@ async def account_of(engine: Engine, tenant: TenantId, number: int) -> Account |
         if id_ is None:
             return None
         record = await read_operation(conn, tenant, id_)
-        [names] = await operations.peek(conn, [(tenant, id_)])
+        [names] = await operation_lookups.peek(conn, [(tenant, id_)])
         entries, _ = await journal.read_chain(conn, tenant, names.run_id)
     return Account(record, _about(id_, [entry for entry, _ in entries]))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from executor.domain import run
@@ -28,14 +28,19 @@ from executor.domain.replay import (
     Wait,
     next_action,
 )
-from executor.domain.transition import Reason, Transition
+from executor.domain.transition import Reason, Refused, Transition
 from executor.engine import endings
 from executor.engine.accept import Asked, accept, lock_working_run
+from executor.engine.accepting_tools import accept_tool_calls
 from executor.engine.closure_email import ClosureEmails
+from executor.engine.converging import Answered
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.leases import Keeper
-from executor.engine.model_call import ask_model
+from executor.engine.model_call import PutOff, ask_model
+from executor.engine.outside_reading import call_outside
+from executor.engine.outside_tools import AskedCall, list_for
+from executor.engine.pausing import Paused, pause
 from executor.engine.ports import ModelPort, ToolCall
 from executor.engine.providers import Providers
 from executor.engine.questions import close, take_up
@@ -48,7 +53,7 @@ from executor.engine.tools import (
     run_read_tool,
     unknown_tool,
 )
-from executor.store import clock, journal, progress, proposals, questions, runs
+from executor.store import clock, journal, pauses, progress, proposals, questions, runs
 from executor.store.wakeups import Kind
 
 _log = logging.getLogger(__name__)
@@ -94,14 +99,22 @@ async def _drive(
             return
         action = next_action(record.turns, record.policy.run, record.questions)
         progress: _Progress = _WENT_ON
+        if record.policy.servers and isinstance(action, AskModel | AnswerCalls):
+            outside = await list_for(crew.providers, record.access)
+            tools = (*record.tools, *outside.specs())
+            record = replace(record, tools=tools, outside=outside)
         match action:
             case AskModel(answering=asked):
-                reason = await ask_model(engine, crew.model, key, keeper, record)
-                if reason is not None and asked:
+                failed = await ask_model(engine, crew.model, key, keeper, record, stop)
+                if isinstance(failed, PutOff):
+                    progress = await _put_off(engine, key, keeper, failed)
+                elif failed is not None and asked:
                     # What waits for a decision needs no model: only the question ends.
-                    await close(engine, key, keeper, CloseQuestions(asked, None, reason))
-                elif reason is not None:
-                    progress = await _end(engine, key, keeper, reason, "")
+                    await close(engine, key, keeper, CloseQuestions(asked, None, failed.reason))
+                elif failed is not None and failed.reason is Reason.BUDGET_LIMIT:
+                    progress = await _pause(engine, key, keeper, failed.refused)
+                elif failed is not None:
+                    progress = await _end(engine, key, keeper, failed.reason, "")
             case AnswerCalls(calls=calls):
                 await _answer(engine, crew, key, keeper, record, calls)
             case TakeUp(questions=new):
@@ -132,35 +145,48 @@ async def _answer(
     calls: Sequence[RecordedCall],
 ) -> None:
     """Answer calls that wait for nothing: read, tell what operations came to, propose."""
-    next_step, asked = record.next_step, list[Asked]()
+    next_step, asked, calls_asked = record.next_step, list[Asked](), list[AskedCall]()
     for call in calls:
         proposal = record.proposals.get((call.step, call.ordinal))
         if proposal is not None:
             result = result_of(proposal)
         else:
-            answer = await _new_call(engine, crew, key, record, call)
+            answer = await _new_call(engine, crew, key, keeper, record, call)
             if isinstance(answer, Asked):
                 asked.append(answer)
+                continue
+            if isinstance(answer, AskedCall):
+                calls_asked.append(answer)
                 continue
             result = answer
         await _record_result(engine, key, keeper, call, next_step, result)
         next_step += 1
     if asked:
-        await accept(engine, crew.providers, crew.emails, key, keeper.epoch, asked, next_step)
+        came_to = await accept(
+            engine, crew.providers, crew.emails, key, keeper.epoch, asked, next_step
+        )
+        next_step += sum(isinstance(result, Answered) for result in came_to)
+    if calls_asked:
+        await accept_tool_calls(engine, key, keeper.epoch, calls_asked, next_step)
 
 
 async def _new_call(
-    engine: Engine, crew: Crew, key: RunKey, record: Record, call: RecordedCall
-) -> Asked | JsonObject:
+    engine: Engine, crew: Crew, key: RunKey, keeper: Keeper, record: Record, call: RecordedCall
+) -> Asked | AskedCall | JsonObject:
     """Run a read, or turn an effect into a proposal; whatever is wrong is the model's answer."""
+    visible = {tool.name for tool in record.tools}
     if call.name in READ_TOOLS:
         return await run_read_tool(
             engine.database,
             key[0],
+            record.requester,
             ToolCall(call.id, call.name, call.arguments),
             outside=crew.providers.desk,
+            visible=visible,
         )
     if call.name not in EFFECT_TOOLS:
+        return await call_outside(engine, key, keeper, record.outside, call)
+    if call.name not in visible:
         return unknown_tool()
     parsed = parse_proposal(ToolCall(call.id, call.name, call.arguments))
     if not isinstance(parsed, ProposeClosing):
@@ -180,7 +206,7 @@ async def _record_result(
         await lock_working_run(conn, key, keeper.epoch)
         await progress.want(conn, [key])
         now = await clock.now(conn)
-        content = storable({"result": result})
+        content = engine.secrets.hide_in(storable({"result": result}))
         assert isinstance(content, dict)
         step = runs.Step(number, "tool", (call.step, call.ordinal), content, now)
         await runs.record_step(conn, key, step)
@@ -203,6 +229,35 @@ async def _wait(engine: Engine, key: RunKey, keeper: Keeper) -> _Progress:
         decision = run.decide(row.status, run.MustWait())
         assert isinstance(decision, Transition)
         await endings.move_run(conn, row, decision, keeper.owner, chain)
+        await journal.advance(conn, chain)
+    engine.ring(Kind.CARDS)
+    return _Left()
+
+
+async def _pause(engine: Engine, key: RunKey, keeper: Keeper, refused: Refused | None) -> _Progress:
+    """Leave the run until there is room for its call; where nobody could make any, end it."""
+    assert refused is not None, "a limit says which it is"
+    match await pause(engine, key, keeper, refused):
+        case Paused.ROOM:
+            return _WENT_ON
+        case Paused.PAUSED:
+            return _Left()
+        case Paused.NO_RAISE:
+            async with engine.database.transaction() as conn:
+                said = await pauses.last_words(conn, key)
+            return await _end(engine, key, keeper, Reason.BUDGET_LIMIT, said)
+
+
+async def _put_off(engine: Engine, key: RunKey, keeper: Keeper, put_off: PutOff) -> _Progress:
+    """Leave the run until its model may be asked again; no worker is held for that long."""
+    async with engine.committing(Commit.WAIT) as conn:
+        row = await lock_working_run(conn, key, keeper.epoch)
+        chain = await endings.lock_cards_and_chain(conn, [], runs_too=[key])
+        decision = run.decide(row.status, run.MustWait())
+        assert isinstance(decision, Transition)
+        due_at = chain.now + put_off.by
+        decision = replace(decision, detail={"model_asked_again_at": due_at.isoformat()})
+        await endings.move_run(conn, row, decision, keeper.owner, chain, due_at=due_at)
         await journal.advance(conn, chain)
     engine.ring(Kind.CARDS)
     return _Left()

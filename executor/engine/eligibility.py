@@ -33,5 +33,5 @@ async def objection_to_deciding(
     facts = RiskFacts.from_json(row.risks)
     terms = Terms.from_json(row.terms).under(policy, row.kind, facts)
     return rights.authority(policy, now).objection_to_voting(
-        principal, terms.requirements, Resource(row.kind, row.desk, row.ticket_id)
+        principal, terms.requirements, Resource(row.kind, row.place, row.thing)
     ) or identity.objection(known.get((tenant, principal)), policy.slack.team, now=now)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from executor.domain.errors import ExecutorError
 from executor.domain.lease import LeaseTerms
+from executor.domain.secret_text import LOOKS_ALONE, Secrets
 from executor.engine.failpoint import Commit, Failpoints, Inert, committing
 from executor.engine.ports import HostClock
 from executor.store.connection import Connection
@@ -53,7 +54,8 @@ class Durations:
 class Engine:
     """The use cases' common ground; one for each process, made in its composition root.
 
-    ``mint`` makes new ids (UUID version 7). ``bell`` rings other processes, coalesced.
+    ``mint`` makes new ids (UUID version 7). ``bell`` rings other processes, coalesced. ``secrets``
+    are hidden in what a model or a tool says, before it is recorded.
     """
 
     database: Database
@@ -62,6 +64,7 @@ class Engine:
     durations: Durations = field(default_factory=Durations)
     failpoints: Failpoints = field(default_factory=Inert)
     bell: Bell | None = None
+    secrets: Secrets = LOOKS_ALONE
 
     def committing(self, commit: Commit) -> AbstractAsyncContextManager[Connection]:
         """Open the transaction of one commit of the job, with failpoints at both its sides."""

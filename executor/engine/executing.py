@@ -23,7 +23,7 @@ from executor.engine.opening import (
 )
 from executor.engine.providers import Providers
 from executor.engine.sighting import see_before_opening
-from executor.store import clock, operations
+from executor.store import clock, operation_leases
 from executor.store.wakeups import Kind
 
 Openings = Group[Ready, OpenResult]
@@ -71,7 +71,7 @@ async def hand_back(engine: Engine, claim: Claim, wait: timedelta) -> None:
     """Give an operation up so that any worker takes it after ``wait``."""
     async with engine.database.transaction() as conn:
         due_at = await clock.now(conn) + wait
-        await operations.hand_back(
+        await operation_leases.hand_back(
             conn, claim.key, owner=claim.owner, epoch=claim.epoch, due_at=due_at
         )
     engine.ring(Kind.WORK)

@@ -29,6 +29,8 @@ class Commit(StrEnum):
     RECORD_RESULT = "record_result"
     ACCEPT = "accept"
     WAIT = "wait"
+    PAUSE = "pause"
+    RESUME = "resume"
     BEGIN_POSTING = "begin_posting"
     PRESENT = "present"
     FINISH_DRAWING = "finish_drawing"

@@ -17,8 +17,9 @@ from executor.domain.authority import Authority
 from executor.domain.grant import NO_SINGLE_THING, Grant, GrantId, GrantStatus, is_pattern
 from executor.domain.ids import PrincipalId, TenantId, is_operator, slack_user
 from executor.domain.journal import Chain, tenant_subject
-from executor.domain.payloads import JsonObject, storable_text
+from executor.domain.payloads import JsonObject
 from executor.domain.policy import BUILTIN_ROLES, Permission
+from executor.domain.secret_text import as_kept
 from executor.domain.transition import Machine, NoChange, Reason, Refused
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
@@ -118,7 +119,7 @@ async def give(
                 "on_behalf_of": new.on_behalf_of,
             },
         )
-        note = storable_text(wish.note)[:LONGEST_NOTE]
+        note = as_kept(wish.note, LONGEST_NOTE)
         number = await grants.insert(conn, tenant, new, note, entry, chain.now)
         await journal.advance(conn, chain)
     return Given(replace(new, number=number), chain.now)

@@ -18,19 +18,24 @@ from executor.domain.transition import Refused
 from executor.engine.engine import Engine
 from executor.engine.pending import Pending, read_pending
 from executor.engine.rights import read_rights
-from executor.store import card_records, clock, operations, overviews, tenants
+from executor.engine.status import runs_in_the_way
+from executor.store import card_records, clock, operation_lookups, overviews, tenants
 from executor.store.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
 class OwnRun:
-    """A run of this person that goes on; ``waits_on`` numbers what people have to decide for it."""
+    """A run of this person that goes on; ``waits_on`` numbers what people have to decide for it.
+
+    ``at_work`` counts what has all the places where it waits for one.
+    """
 
     number: int
     status: RunStatus
     goal: str
     created_at: datetime
     waits_on: tuple[int, ...]
+    at_work: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +48,7 @@ class InDoubt:
 
     id: OperationId
     number: int
-    ticket_id: str
+    resource: Resource
     since: datetime
     looks_again_at: datetime | None
     requirements: tuple[Requirement, ...]
@@ -74,8 +79,9 @@ async def home_of(
         if isinstance(pending, Refused):
             return pending
         rows = await overviews.runs_of(conn, tenant, principal, most)
-        mine = await operations.of_runs(conn, [(tenant, RunId(row.id)) for row in rows])
+        mine = await operation_lookups.of_runs(conn, [(tenant, RunId(row.id)) for row in rows])
         doubts = await _doubts(conn, tenant, principal, most + 1)
+        at_work = await runs_in_the_way(conn, tenant, (row.status for row in rows))
     runs = tuple(
         OwnRun(
             row.number,
@@ -83,6 +89,7 @@ async def home_of(
             row.goal,
             row.created_at,
             tuple(n for _, _, run, n, s in mine if run == row.id and s in _WAITING),
+            at_work if row.status == RunStatus.QUEUED else None,
         )
         for row in rows
     )
@@ -114,13 +121,12 @@ def _doubt(
     looks_again_at: datetime | None,
 ) -> InDoubt:
     terms = terms_for(authority.policy, row.kind, RiskFacts.from_json(row.risks))
-    objection = authority.objection_to_voting(
-        principal, terms.requirements, Resource(row.kind, row.desk, row.ticket_id)
-    )
+    resource = Resource(row.kind, row.place, row.thing)
+    objection = authority.objection_to_voting(principal, terms.requirements, resource)
     return InDoubt(
         OperationId(row.id),
         row.number,
-        row.ticket_id,
+        resource,
         since,
         looks_again_at,
         terms.requirements,

@@ -39,7 +39,7 @@ async def lacking_votes(
     terms = Terms.from_json(row.terms).under(authority.policy, row.kind, facts)
     editor = None if row.editor is None else PrincipalId(row.editor)
     besides = Interest(PrincipalId(row.requester), asked, editor).people
-    resource = Resource(row.kind, row.desk, row.ticket_id)
+    resource = Resource(row.kind, row.place, row.thing)
     without = {v.principal for v in votes if terms.step_up and not v.second_factor}
     counting = [who for who in yes if who not in without]
     return authority.lacking(terms.requirements, counting, resource, besides)

@@ -14,7 +14,7 @@ from executor.domain.errors import CommitUnknown, DatabaseUnavailable, StaleEpoc
 from executor.domain.ids import RunId, TenantId
 from executor.domain.lease import Lease, LeaseTerms, trust_from
 from executor.engine.engine import Engine
-from executor.store import clock, operations, runs
+from executor.store import clock, operation_leases, runs
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey
 
@@ -106,7 +106,9 @@ def operation_keeper(engine: Engine, key: OperationKey, lease: Lease) -> Keeper:
 
     async def renew(conn: Connection) -> bool:
         until = await _until(conn, engine)
-        return await operations.renew(conn, key, owner=lease.owner, epoch=lease.epoch, until=until)
+        return await operation_leases.renew(
+            conn, key, owner=lease.owner, epoch=lease.epoch, until=until
+        )
 
     return Keeper(engine, lease, lambda: _in_transaction(engine, renew))
 

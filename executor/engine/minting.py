@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from executor.domain.approval import Approval, ApprovalStatus
 from executor.domain.effect import EffectStatus
+from executor.domain.grant import Resource
 from executor.domain.ids import ApprovalId, OperationId, PrincipalId, RunId, TenantId
 from executor.domain.intent import Intent
 from executor.domain.journal import Chain
@@ -27,9 +28,10 @@ def new_operation(
     policy: Policy,
     run_key: tuple[TenantId, RunId],
     requester: PrincipalId,
-    target: Target,
+    target: Target | None,
     intent: Intent,
     *,
+    resource: Resource | None = None,
     risks: RiskFacts = NO_EMAIL,
     revision: int = 1,
     editor: PrincipalId | None = None,
@@ -39,10 +41,17 @@ def new_operation(
 ) -> operations.NewOperation:
     """Mint the operation of an intent; ``actor`` is who made it, where the requester did not.
 
-    ``replaces`` is the operation whose place it takes.
+    ``replaces`` is the operation whose place it takes. Without a ``target`` it is about no ticket,
+    and ``resource`` says what rights are asked for.
     """
     tenant, run_id = run_key
     id_ = OperationId(engine.mint())
+    named = None
+    if target is not None:
+        ticket = target.ticket
+        named = operations.TicketName(ticket.desk, ticket.id, ticket.version)
+        resource = Resource(intent.kind, ticket.desk, ticket.id)
+    assert resource is not None, "without a ticket it has to be said what rights are asked for"
     born: JsonObject = {
         "digest": intent.digest.hex(),
         "intent_key": intent.key,
@@ -57,10 +66,9 @@ def new_operation(
         revision,
         requester,
         policy.version,
-        target.ticket.desk,
-        target.ticket.id,
-        target.ticket.version,
-        target.stamp,
+        resource,
+        named,
+        None if target is None else target.stamp,
         chain.birth(
             Machine.OPERATION,
             tenant,

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from executor.domain.ids import TenantId
 from executor.domain.nudge import NudgeKind
 from executor.domain.operation import OperationStatus
-from executor.engine.card_record import NudgeRecord
 from executor.store import nudges
 from executor.store.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class NudgeRecord:
+    """What people are reminded of: an operation that waits, and until when they can decide.
+
+    ``whom`` are user ids, and ``group:…`` for user groups. ``waits`` turns false with the decision.
+    """
+
+    tenant_id: TenantId
+    id: UUID
+    operation: int
+    kind: NudgeKind
+    whom: tuple[str, ...]
+    waits: bool
+    decide_by: datetime | None
+    made_at: datetime
 
 
 async def read_nudge(conn: Connection, tenant: TenantId, id_: UUID) -> NudgeRecord:

@@ -12,8 +12,8 @@ operations, approvals, effects and attempts, cards, journal heads; then the time
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from executor.domain import operation
@@ -28,6 +28,7 @@ from executor.domain.effect import (
 )
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject, JsonValue
+from executor.domain.policy_servers import ServerSection
 from executor.domain.ticket import BUILTIN_DESK
 from executor.domain.transition import Reason, Refused, Transition
 from executor.engine import revalidation
@@ -39,7 +40,8 @@ from executor.engine.providers import Providers
 from executor.engine.recovery_plan import repeat_objection
 from executor.engine.revalidation import Check, CheckName
 from executor.engine.sighting import TOO_SLOW, Sight, wait_for_desk
-from executor.store import effects, operations
+from executor.engine.world import lock_world
+from executor.store import effects, operations, tenants
 from executor.store.operations import OperationKey, OperationRow
 from executor.store.wakeups import Kind
 
@@ -66,10 +68,14 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An attempt that is recorded and may be called before its deadline."""
+    """An attempt that is recorded and may be called before its deadline.
+
+    ``servers`` are those of the policy under which it was opened.
+    """
 
     attempt: Attempt
     effect: effects.EffectRow
+    servers: Mapping[str, ServerSection] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,7 @@ async def open_attempts(
     """
     async with engine.committing(Commit.OPEN) as conn:
         sights = {r.claim.key: r.sight for r in ready if r.sight is not None}
-        plan = Plan(await revalidation.lock_world(conn, [r.claim.key for r in ready], sights))
+        plan = Plan(await lock_world(conn, [r.claim.key for r in ready], sights))
         results = [_decide(engine, providers, item, plan) for item in ready]
         await plan.apply(conn)
     engine.ring(Kind.CARDS)
@@ -119,6 +125,7 @@ async def open_attempts(
 async def read_back(engine: Engine, claim: Claim) -> OpenResult:
     """After ``CommitUnknown``: return the attempt only if it is stored with the own epoch."""
     async with engine.database.transaction() as conn:
+        policies = await tenants.share_policies(conn, [claim.key[0]])
         rows = await operations.lock(conn, [claim.key])
         row = rows.get(claim.key)
         if row is None or (row.lease_owner, row.lease_epoch) != (claim.owner, claim.epoch):
@@ -127,7 +134,7 @@ async def read_back(engine: Engine, claim: Claim) -> OpenResult:
         for found in (await effects.attempts_of(conn, [claim.key]))[claim.key]:
             if found.attempt.status is AttemptStatus.DISPATCHED and found.epoch == claim.epoch:
                 part = next(p for p in parts if p.id == found.attempt.effect_id)
-                return Opened(found.attempt, part)
+                return Opened(found.attempt, part, policies[claim.key[0]].servers)
     return PutOff()
 
 
@@ -147,7 +154,7 @@ def _decide(engine: Engine, providers: Providers, ready: Ready, plan: Plan) -> O
         not_told = _not_looked_at(engine, row, refused, plan, first=first)
         if isinstance(not_told, PutOff):
             return not_told
-    if refused is None and row.desk != BUILTIN_DESK:
+    if refused is None and row.is_about_a_ticket and row.desk != BUILTIN_DESK:
         put_off = _unseen(engine, row, ready.sight, plan, first=first)
         if isinstance(put_off, PutOff):
             return put_off
@@ -344,7 +351,8 @@ def _dispatch(
     *,
     told: JsonObject | None = None,
 ) -> Opened:
-    account = providers.account_for(part.kind)
+    servers = plan.world.policies[row.tenant_id].servers
+    account = providers.account_for(part.kind, part.provider, servers)
     assert account is not None, "the check of the provider has let it"
     attempt = plan.dispatch(engine, account, row, part, claim.owner, claim.epoch, told=told)
-    return Opened(attempt, part)
+    return Opened(attempt, part, servers)

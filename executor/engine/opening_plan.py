@@ -19,13 +19,16 @@ from executor.domain.intent import episode_of
 from executor.domain.journal import JournalEntry
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
+from executor.domain.raising import Raising
 from executor.domain.stamp import DeskVersion, Stamp
 from executor.domain.transition import Machine, Transition
 from executor.engine import endings
+from executor.engine.effect_costs import hold_for_attempt
 from executor.engine.engine import Engine
+from executor.engine.limits import raise_limits, raising_of
 from executor.engine.providers import Account
 from executor.engine.recovery_plan import declared
-from executor.engine.revalidation import World
+from executor.engine.world import World
 from executor.store import (
     approvals,
     cards,
@@ -53,6 +56,7 @@ class Plan:
     world: World
     closings: list[desk.Closing] = field(default_factory=list)
     reopenings: list[desk.Reopening] = field(default_factory=list)
+    raises: list[tuple[TenantId, Raising]] = field(default_factory=list)
     closes: list[episodes.Close] = field(default_factory=list)
     closed_stamps: list[tuple[OperationKey, Stamp]] = field(default_factory=list)
     effect_moves: list[effects.EffectMove] = field(default_factory=list)
@@ -111,7 +115,9 @@ class Plan:
                 self.keep_close(row, closed)
             case EffectKind.TICKET_REOPEN:
                 self.reopenings.append(_reopening(row, consent))
-            case EffectKind.TICKET_NOTE | EffectKind.EMAIL_SEND:
+            case EffectKind.BUDGET_RAISE:
+                self.raises.append((row.tenant_id, raising_of(row)))
+            case EffectKind.TICKET_NOTE | EffectKind.EMAIL_SEND | EffectKind.TOOL_CALL:
                 raise AssertionError(f"{part.kind} is never transactional")
             case _:
                 assert_never(part.kind)
@@ -175,6 +181,8 @@ class Plan:
                 born,
             )
         )
+        policy = self.world.policies[row.tenant_id]
+        hold_for_attempt(engine, self.world.purse, policy, row, part, attempt, chain)
         others = [t.attempt.status for t in tries]
         moved = effect.decide_effect(part.status, [*others, AttemptStatus.DISPATCHED])
         assert isinstance(moved, Transition)
@@ -283,6 +291,7 @@ class Plan:
         for closing, version in zip(self.closings, versions, strict=True):
             assert version == closing.version + 1, "the ticket is locked and was compared"
         await desk.reopen_tickets(conn, self.reopenings, chain.now)
+        await raise_limits(conn, self.raises)
         await episodes.record_closes(conn, self.closes)
         await operations.record_closed(conn, self.closed_stamps)
         await operations.record_desk_silence(conn, self.silences)
@@ -291,6 +300,8 @@ class Plan:
         await effects.move(conn, self.effect_moves)
         await effects.open_attempts(conn, self.attempts, chain.now)
         await effects.plan_recoveries(conn, self.recoveries)
+        if self.world.purse is not None:
+            await self.world.purse.write(conn, chain)
         await operations.move(conn, self.operation_moves)
         await operations.move(conn, self.endings)
         await journal.write_notes(conn, self.notes)

@@ -10,6 +10,7 @@ from executor.domain.errors import Corrupt
 from executor.domain.stamp import stamp_from
 from executor.engine.desk_port import OutgoingChange
 from executor.engine.ports import OutgoingMail
+from executor.engine.tool_port import OutgoingCall
 from executor.store.effects import EffectRow
 
 
@@ -35,6 +36,11 @@ def outgoing_change(part: EffectRow) -> OutgoingChange:
     return OutgoingChange(
         str(part.envelope["ticket"]), _payload(part), stamp, str(part.envelope["marker"])
     )
+
+
+def outgoing_call(part: EffectRow) -> OutgoingCall:
+    """Take a call of a tool. Raises ``Corrupt``."""
+    return OutgoingCall(_payload(part), str(part.envelope["tool_digest"]))
 
 
 def _payload(part: EffectRow) -> bytes:

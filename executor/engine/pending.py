@@ -30,13 +30,13 @@ MOST_LOOKED_AT = 500
 
 @dataclass(frozen=True, slots=True)
 class PendingLine:
-    """One operation that waits for a person's vote."""
+    """One operation that waits for a person's vote; what it is about is as in ``Resource``."""
 
     id: OperationId
     number: int
     kind: str
-    desk: str
-    ticket_id: str
+    place: str
+    thing: str
     requester: PrincipalId
     asked_at: datetime
     decide_by: datetime
@@ -102,7 +102,7 @@ def _waits_for(authority: Authority, principal: PrincipalId, row: AnyRow) -> boo
     if principal in besides:
         return False
     yes = _counting(row.votes, step_up=terms.step_up)
-    resource = Resource(row.kind, row.desk, row.ticket_id)
+    resource = Resource(row.kind, row.place, row.thing)
     open_ = authority.lacking(terms.requirements, yes, resource, besides)
     if not open_:
         return False
@@ -122,8 +122,8 @@ def _line(row: AnyRow) -> PendingLine:
         OperationId(row.id),
         row.number,
         row.kind,
-        row.desk,
-        row.ticket_id,
+        row.place,
+        row.thing,
         PrincipalId(row.requester),
         row.created_at,
         row.decide_by,

@@ -96,11 +96,15 @@ class SearchableMail(MailPort, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What the model asked for in one step; untrusted. ``id`` may repeat, even in one reply."""
+    """What the model asked for in one step; untrusted. ``id`` may repeat, even in one reply.
+
+    ``arguments`` are a text where the model wrote no JSON object: what it wrote. No tool takes
+    that, so it gets its error as for any other wrong argument.
+    """
 
     id: str
     name: str
-    arguments: JsonObject
+    arguments: JsonObject | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +124,7 @@ class ModelReply:
     """One reply: text, tool calls, or both; neither is an honest possibility as well.
 
     Without ``usage`` the provider did not tell what it took, and ``cost_microusd`` is ``None``: the
-    charge stays unknown although the reply is there.
+    charge stays unknown although the reply is there. Only what is free costs nothing all the same.
     """
 
     text: str

@@ -10,14 +10,22 @@ from collections.abc import Awaitable, Callable
 
 from executor.domain.errors import CommitUnknown
 from executor.domain.payloads import JsonObject
-from executor.domain.transition import NoChange, Reason, Refused
+from executor.domain.transition import NoChange, Refused
 from executor.engine.click import NotConfirmed
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.replacement import AskAgain, Edit, EditResult, Replaced, answer
 from executor.engine.replacement_scene import LookedTooLongAgo, Scene, Workshop, lock_scene
 from executor.engine.sighting import Sight, see
-from executor.store import approvals, cards, journal, operations, outside_tickets, revisions
+from executor.store import (
+    approvals,
+    cards,
+    journal,
+    operation_lookups,
+    operations,
+    outside_tickets,
+    revisions,
+)
 from executor.store.cards import Notice
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey
@@ -77,8 +85,9 @@ async def _outside_ticket(shop: Workshop, key: OperationKey) -> str | None:
     if shop.providers.desk is None:
         return None
     async with shop.engine.database.transaction() as conn:
-        named = await operations.peek(conn, [key])
-    return next((n.ticket_id for n in named if n.desk == shop.providers.desk_name), None)
+        named = await operation_lookups.peek(conn, [key])
+    tickets = [n.ticket for n in named if n.ticket is not None]
+    return next((id_ for desk, id_ in tickets if desk == shop.providers.desk_name), None)
 
 
 async def _press(
@@ -95,8 +104,8 @@ async def _press(
         if not await approvals.remember_requests(conn, [request]):
             return NoChange()
         scene = await lock_scene(conn, shop, asked, sight, last_look=last_look)
-        if scene is None:
-            return Refused(Reason.CONTENT_CHANGED)
+        if isinstance(scene, Refused):
+            return scene
         result = await judge(scene)
         if isinstance(result, Refused):
             await _note_refusal(conn, scene, asked, result)

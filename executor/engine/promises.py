@@ -82,12 +82,15 @@ def tell(declaration: Declaration) -> Told:
         case Capability.LOOKUP:
             return _told_of_lookup(declaration, asked)
         case Capability.OPAQUE:
+            once, came, again = "handed over", "whether it arrived", "send again"
+            if declaration.kind is EffectKind.TOOL_CALL:
+                once, came, again = "called", "whether it was done", "call again"
             return Told(
-                f"{name}: handed over at most once; if the answer is lost, nobody can look it up "
-                "and a person has to find out whether it arrived.",
+                f"{name}: {once} at most once; if the answer is lost, nobody can look it up "
+                f"and a person has to find out {came}.",
                 "none",
                 f"put to a person at once: {asked}",
-                "handed over at most once, unless a person says *send again*",
+                f"{once} at most once, unless a person says *{again}*",
                 _not_promised(
                     declaration, "that we learn by ourselves what became of a lost answer"
                 ),
@@ -170,6 +173,10 @@ def _done(kind: EffectKind) -> str:
             return "opened again"
         case EffectKind.TICKET_NOTE | EffectKind.TICKET_CLOSE:
             return "closed"
+        case EffectKind.BUDGET_RAISE:
+            return "raised"
+        case EffectKind.TOOL_CALL:
+            return "called"
         case _:
             assert_never(kind)
 

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
-from executor.domain.ids import OperationId, TenantId
-from executor.engine.card_record import QuestionRecord
+from executor.domain.ids import OperationId, PrincipalId, TenantId
+from executor.domain.transition import Reason
 from executor.store import questions
 from executor.store.connection import Connection
 from executor.store.questions import QuestionRow
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRecord:
+    """What a person asked about an operation, and the agent's words where it has answered.
+
+    ``unanswered`` is why there is no answer and will be none. Both texts are untrusted.
+    """
+
+    tenant_id: TenantId
+    id: UUID
+    operation: int
+    asked_by: PrincipalId
+    asked_at: datetime
+    question: str
+    answer: str | None
+    unanswered: Reason | None
 
 
 async def read_question(conn: Connection, tenant: TenantId, id_: UUID) -> QuestionRecord:

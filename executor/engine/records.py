@@ -8,52 +8,40 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from executor.domain.approval import ApprovalStatus, Vote
+from executor.domain.approval import ApprovalStatus
 from executor.domain.effect import AttemptStatus, Capability, EffectKind, EffectStatus
-from executor.domain.grant import Resource
-from executor.domain.ids import (
-    ApprovalId,
-    AttemptId,
-    EffectId,
-    OperationId,
-    PrincipalId,
-    RunId,
-    TenantId,
-    desk_marker,
-    is_policy,
-)
-from executor.domain.intent import REOPEN_TICKET
+from executor.domain.ids import ApprovalId, OperationId, PrincipalId, RunId, TenantId, is_policy
+from executor.domain.intent import CALL_TOOL, RAISE_BUDGET, REOPEN_TICKET
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonValue
 from executor.domain.risk import RiskFacts
 from executor.domain.run import RunStatus
-from executor.domain.terms import Terms, terms_for
-from executor.domain.ticket import BUILTIN_DESK, Ticket, TicketChange
+from executor.domain.terms import Terms
 from executor.domain.transition import Reason
+from executor.engine.approval_record import ApprovalRecord, vote_records
 from executor.engine.card_record import (
-    ApprovalRecord,
     AttemptRecord,
     CardRecord,
     DeliveryRecord,
-    DoubtRecord,
     EffectRecord,
     OperationRecord,
     ReopeningRecord,
     RunRecord,
-    TicketRecord,
     UndoneRecord,
-    VoteRecord,
     WordRecord,
 )
+from executor.engine.doubt_record import read_doubt
+from executor.engine.kind_record import read_raising, read_tool_call
 from executor.engine.lacking_votes import lacking_votes
+from executor.engine.last_account import read_accounted
 from executor.engine.nudge_record import read_nudge
+from executor.engine.pause_record import read_pause
 from executor.engine.progress_record import NO_PROGRESS, read_progress
 from executor.engine.question_record import questions_about, read_question
 from executor.engine.request_record import read_request, request_of_run
-from executor.engine.revalidation import requester_objection
 from executor.engine.revision_record import asked_again_by, email_of, previous_of, successor_of
-from executor.engine.rights import read_rights
-from executor.engine.sending_again import Circumstances, objection_to_repeating
+from executor.engine.ticket_record import read_ticket, ticket_record
+from executor.engine.warning import read_warning
 from executor.engine.word import WORD_GIVEN, Said
 from executor.store import (
     agent_requests,
@@ -61,10 +49,9 @@ from executor.store import (
     card_records,
     clock,
     compensations,
-    desk,
     late_evidence,
-    operations,
-    outside_tickets,
+    operation_lookups,
+    pauses,
     proposals,
     runs,
     tenants,
@@ -72,8 +59,6 @@ from executor.store import (
 from executor.store.card_records import AnyRow
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
-
-RECENT_CHANGES = 3
 
 
 async def read_record(
@@ -86,6 +71,8 @@ async def read_record(
         return await read_question(conn, tenant, subject)
     if kind is SubjectKind.NUDGE:
         return await read_nudge(conn, tenant, subject)
+    if kind is SubjectKind.WARNING:
+        return await read_warning(conn, tenant, subject)
     if kind is SubjectKind.REQUEST:
         return await read_request(conn, tenant, subject)
     return await read_operation(conn, tenant, OperationId(subject))
@@ -99,10 +86,7 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
     key = (tenant, id_)
     asked = (await proposals.requesters_of(conn, [key])).get(key, [])
     votes = await approvals.votes_of(conn, tenant, ApprovalId(row.approval_id))
-    if row.desk == BUILTIN_DESK:
-        ticket = await desk.read_ticket(conn, tenant, row.ticket_id)
-    else:
-        ticket = await outside_tickets.read(conn, tenant, row.desk, row.ticket_id)
+    ticket = await read_ticket(conn, tenant, row)
     tries = await card_records.attempts(conn, tenant, id_)
     parts = await card_records.effects(conn, tenant, id_)
     previous = await previous_of(conn, key, row)
@@ -121,16 +105,18 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
         content_revision=row.content_revision,
         policy_version=row.policy_version,
         why=_why(row.kind, Terms.from_json(row.terms), votes),
-        ticket=_ticket(row, intent["ticket"]["subject"], ticket, parts),
+        ticket=None
+        if row.ticket_id is None
+        else ticket_record(row, intent["ticket"]["subject"], ticket, parts),
         email=email_of(intent),
         effects=_effects(parts, tries),
         words=await _words(conn, tenant, row, tries),
-        doubt=await _doubt(conn, tenant, row, ticket, parts, tries),
+        doubt=await read_doubt(conn, tenant, row, ticket, parts, tries),
         approval=ApprovalRecord(
             ApprovalId(row.approval_id),
             ApprovalStatus(row.approval_status),
             Terms.from_json(row.terms),
-            _votes(votes),
+            vote_records(votes),
             row.decide_by,
             row.use_by,
             await lacking_votes(conn, tenant, row, asked, votes),
@@ -151,6 +137,8 @@ async def read_operation(conn: Connection, tenant: TenantId, id_: OperationId) -
         agents=await agent_requests.agents_among(
             conn, tenant, [PrincipalId(row.requester), *(who for who, _ in asked)]
         ),
+        raising=await read_raising(conn, key, intent),
+        tool_call=read_tool_call(intent),
     )
 
 
@@ -161,6 +149,10 @@ def _why(kind: str, terms: Terms, votes: Sequence[AnyRow]) -> str:
         return "The policy asks nobody to approve this; what it does was checked all the same."
     quorum = terms.quorum
     people = "one person" if quorum == 1 else f"{quorum} people"
+    if kind == RAISE_BUDGET:
+        return f"The policy asks {people} whether a limit of the budget is raised."
+    if kind == CALL_TOOL:
+        return f"The policy asks {people} to approve what a tool may change outside."
     if kind == REOPEN_TICKET:
         return f"The policy asks {people} what becomes of a ticket whose email was not sent."
     return f"The policy asks {people} to approve everything that reaches a customer."
@@ -189,34 +181,6 @@ async def _reopening(
     return ReopeningRecord(row.number, OperationStatus(row.status), row.decide_by)
 
 
-def _ticket(
-    row: AnyRow, subject: str, ticket: Ticket | None, parts: Sequence[AnyRow]
-) -> TicketRecord:
-    changes = ticket.changes if ticket is not None else ()
-    before = tuple(c for c in changes if c.version <= row.ticket_version)
-    # What our own close changed is not a change that the reviewer has to be told of.
-    since = tuple(
-        c for c in changes if c.version > row.ticket_version and not _is_ours(c, row, parts)
-    )
-    return TicketRecord(
-        row.desk,
-        row.ticket_id,
-        subject,
-        row.ticket_version,
-        before[-RECENT_CHANGES:],
-        None if ticket is None else ticket.version,
-        None if ticket is None else ticket.status,
-        since,
-    )
-
-
-def _is_ours(change: TicketChange, row: AnyRow, parts: Sequence[AnyRow]) -> bool:
-    """Tell our own change: an outside desk shows our marker with it."""
-    if row.desk == BUILTIN_DESK:
-        return row.opened_at is not None and change.version == row.ticket_version + 1
-    return any(desk_marker(EffectId(part.id)) in change.body for part in parts)
-
-
 async def _words(
     conn: Connection, tenant: TenantId, row: AnyRow, tries: Sequence[AnyRow]
 ) -> tuple[WordRecord, ...]:
@@ -236,75 +200,6 @@ async def _words(
             int(note.detail.get("still_needed", 0)),
         )
         for note in notes
-    )
-
-
-async def _doubt(
-    conn: Connection,
-    tenant: TenantId,
-    row: AnyRow,
-    ticket: Ticket | None,
-    parts: Sequence[AnyRow],
-    tries: Sequence[AnyRow],
-) -> DoubtRecord | None:
-    """Say what a person may settle; while a machine will look again, it is asked first."""
-    unknown = [p.id for p in parts if p.status == EffectStatus.UNKNOWN]
-    if row.status != OperationStatus.UNKNOWN or not unknown:
-        return None
-    if any(t.recover_at is not None for t in tries if t.status == AttemptStatus.UNKNOWN):
-        return None
-    newest = [t for t in tries if t.effect_id == unknown[0]][-1]
-    policy = (await tenants.share_policies(conn, [tenant]))[tenant]
-    same_key = await operations.of_keys(conn, [(tenant, row.intent_key)])
-    requester = PrincipalId(row.requester)
-    rights = await read_rights(conn, {tenant: policy}, [(tenant, requester)])
-    authority = rights.authority(policy, await clock.now(conn))
-    resource = Resource(row.kind, row.desk, row.ticket_id)
-    circumstances = Circumstances(
-        requester=requester_objection(authority, requester, resource),
-        run=RunStatus(row.run_status),
-        desk=row.desk,
-        ticket=ticket,
-        ticket_id=row.ticket_id,
-        closed_version=row.closed_version,
-        already_done=any(status is OperationStatus.SUCCEEDED for *_, status in same_key),
-    )
-    refused = objection_to_repeating(circumstances)
-    return DoubtRecord(
-        AttemptId(newest.id),
-        None if refused is None else refused.reason,
-        terms_for(policy, row.kind, RiskFacts.from_json(row.risks)).quorum,
-        await _repeat(conn, tenant, OperationId(row.id), newest.id),
-    )
-
-
-async def _repeat(
-    conn: Connection, tenant: TenantId, id_: OperationId, attempt: UUID
-) -> ApprovalRecord | None:
-    """Read what people have begun: an open approval of a repeat after this very attempt."""
-    row = await approvals.newest_repeat(conn, tenant, id_)
-    if row is None or row.repeats_attempt != attempt or row.status != ApprovalStatus.OPEN:
-        return None
-    return ApprovalRecord(
-        ApprovalId(row.id),
-        ApprovalStatus(row.status),
-        Terms.from_json(row.terms),
-        _votes(await approvals.votes_of(conn, tenant, ApprovalId(row.id))),
-        row.decide_by,
-        row.use_by,
-    )
-
-
-def _votes(rows: Sequence[AnyRow]) -> tuple[VoteRecord, ...]:
-    return tuple(
-        VoteRecord(
-            PrincipalId(v.principal),
-            Vote(v.vote),
-            v.note,
-            v.decided_at,
-            None if v.on_behalf_of is None else PrincipalId(v.on_behalf_of),
-        )
-        for v in rows
     )
 
 
@@ -366,7 +261,7 @@ async def read_run(conn: Connection, tenant: TenantId, id_: RunId) -> RunRecord:
     policy = (await tenants.share_policies(conn, [tenant]))[tenant]
     row = await runs.show(conn, tenant, id_)
     assert row is not None, "a card's run exists"
-    mine = await operations.of_runs(conn, [(tenant, id_)])
+    mine = await operation_lookups.of_runs(conn, [(tenant, id_)])
     return RunRecord(
         tenant,
         id_,
@@ -374,12 +269,23 @@ async def read_run(conn: Connection, tenant: TenantId, id_: RunId) -> RunRecord:
         row.goal,
         RunStatus(row.status),
         None if row.reason is None else Reason(row.reason),
-        row.summary or "",
+        row.summary
+        or ("" if row.ended_at is None else await pauses.last_words(conn, (tenant, id_))),
         PrincipalId(row.requester),
         tuple((number, status) for *_, number, status in mine),
         row.created_at,
         row.ended_at,
         await request_of_run(conn, tenant, id_),
+        await read_accounted(conn, tenant, id_),
         await read_progress(conn, tenant, id_) if row.driven else NO_PROGRESS,
         policy.slack.progress,
+        await read_pause(conn, policy, tenant, id_),
+        await _put_off_until(conn, row),
     )
+
+
+async def _put_off_until(conn: Connection, row: AnyRow) -> datetime | None:
+    """Say when a waiting run goes on by itself: nothing but its model makes it due beforehand."""
+    if RunStatus(row.status) is not RunStatus.WAITING or row.due_at is None:
+        return None
+    return row.due_at if row.due_at > await clock.now(conn) else None

@@ -28,8 +28,8 @@ from executor.engine.failpoint import Commit
 from executor.engine.group import together_or_apart
 from executor.engine.providers import Providers
 from executor.engine.recovery_plan import declared_for, plans
-from executor.engine.revalidation import World
 from executor.engine.searching import ACTOR, Search, search_all
+from executor.engine.world import World, lock_world
 from executor.store import cards, effects, journal, operations
 from executor.store.cards import SubjectKind
 from executor.store.operations import OperationRow
@@ -108,7 +108,7 @@ async def _record(
     step = _Step()
     async with engine.committing(Commit.RECOVER) as conn:
         keys = list(dict.fromkeys((d.tenant_id, d.operation_id) for d in due))
-        world = await revalidation.lock_world(conn, keys)
+        world = await lock_world(conn, keys)
         for item in due:
             _decide(engine, providers, item, world, step)
         await effects.plan_recoveries(conn, step.plans)

@@ -48,7 +48,7 @@ def declared_for(
 
     Another account can neither drop the repeat nor find what was done, and neither can none.
     """
-    account = providers.account_for(part.kind)
+    account = providers.account_for(part.kind, provider)
     if account is None:
         return Declared(Capability.OPAQUE, Terms(), timedelta(0))
     terms = declared(engine, account)

@@ -27,7 +27,7 @@ from executor.engine.engine import Engine
 from executor.engine.minting import new_approval, new_effects, new_operation
 from executor.engine.policy_consent import consent_by_policy
 from executor.engine.providers import Providers
-from executor.engine.revalidation import World
+from executor.engine.world import World
 from executor.store import approvals, cards, effects, journal, operations, proposals
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection

@@ -16,8 +16,9 @@ from executor.domain.effect import EffectStatus
 from executor.domain.ids import ApprovalId, AttemptId, PrincipalId, TenantId
 from executor.domain.interest import Interest
 from executor.domain.journal import Chain
-from executor.domain.payloads import JsonObject, storable_text
+from executor.domain.payloads import JsonObject
 from executor.domain.policy import Policy
+from executor.domain.secret_text import as_kept
 from executor.domain.terms import terms_for
 from executor.domain.transition import Machine, NoChange, Refused
 from executor.engine import endings
@@ -195,7 +196,7 @@ def _decision(row: OperationRow, consent: Approval, yes: Yes) -> approvals.Decis
         consent.id,
         yes.principal,
         Vote.APPROVE,
-        storable_text(yes.note)[:LONGEST_NOTE],
+        as_kept(yes.note, LONGEST_NOTE),
         row.digest,
         row.content_revision,
         yes.view_digest,

@@ -6,10 +6,9 @@ its origin does not tell. Locks: the wish itself (advisory, before all others), 
 
 from __future__ import annotations
 
-from executor.domain.payloads import storable_text
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
-from executor.engine.start import LONGEST_GOAL, Started, StartRequest, StartResult, start_in
+from executor.engine.start import Started, StartRequest, StartResult, goal_of, start_in
 from executor.store import repeats
 from executor.store.wakeups import Kind
 
@@ -22,7 +21,7 @@ async def start_unless_repeated(engine: Engine, request: StartRequest) -> StartR
     Opens its own transaction. The same origin again returns the run that it started. Raises
     ``CommitUnknown``; calling again with the same origin is then safe.
     """
-    goal = storable_text(request.goal)[:LONGEST_GOAL]
+    goal = goal_of(request)
     async with engine.committing(Commit.START) as conn:
         await repeats.lock_wish(conn, request.tenant_id, request.requester, goal)
         earlier = await repeats.find_recent(

@@ -36,6 +36,7 @@ from executor.store import (
     approvals,
     cards,
     desk,
+    operation_lookups,
     operations,
     proposals,
     revisions,
@@ -110,29 +111,33 @@ class Scene:
 
 async def lock_scene(
     conn: Connection, shop: Workshop, pressed: Pressed, sight: Sight | None, *, last_look: bool
-) -> Scene | None:
-    """Take every lock in order; ``None``: there is no such operation here.
+) -> Scene | Refused:
+    """Take every lock in order, or say why there is nothing here that could be replaced.
 
     Raises ``LookedTooLongAgo`` unless it was the last look.
     """
     tenant, key = pressed.tenant_id, pressed.key
     policies = await tenants.share_policies(conn, [tenant])
-    named = await operations.peek(conn, [key])
+    named = await operation_lookups.peek(conn, [key])
     if not named or tenant not in policies:
-        return None
+        return Refused(Reason.CONTENT_CHANGED)
     [names] = named
+    if names.ticket is None:
+        return Refused(Reason.NOT_REPLACEABLE)
     run_rows = await runs.lock(
         conn, {(tenant, names.run_id), *await proposals.waiting_runs(conn, [key])}
     )
     targets = await _lock_target(conn, names, sight)
     keys = await closing_keys(conn, tenant, names.desk, targets)
     intent_key = keys.get(names.ticket_id, names.intent_key)
-    of_keys = await operations.of_keys(conn, [(tenant, intent_key), (tenant, names.intent_key)])
+    of_keys = await operation_lookups.of_keys(
+        conn, [(tenant, intent_key), (tenant, names.intent_key)]
+    )
     rows = await operations.lock(conn, [key, *((t, id_) for t, id_, *_ in of_keys)])
     row = rows[key]
     consent = (await approvals.lock(conn, [key])).get(key)
     if consent is None:
-        return None
+        return Refused(Reason.CONTENT_CHANGED)
     askings = await proposals.of_operation(conn, key)
     involved = [(tenant, pressed.principal), (tenant, row.requester)]
     rights = await read_rights(conn, policies, involved)
@@ -166,7 +171,7 @@ async def lock_scene(
 
 
 async def _lock_target(
-    conn: Connection, names: operations.OperationNames, sight: Sight | None
+    conn: Connection, names: operation_lookups.OperationNames, sight: Sight | None
 ) -> dict[str, Target]:
     """Lock a ticket of the built-in desk; one of an outside desk was seen before."""
     if names.desk == BUILTIN_DESK:

@@ -38,7 +38,15 @@ from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.recovery_plan import plans
 from executor.engine.tool_results import NOTE_LEFT
-from executor.store import cards, effects, episodes, journal, operations
+from executor.store import (
+    cards,
+    effects,
+    episodes,
+    journal,
+    operation_leases,
+    operation_lookups,
+    operations,
+)
 from executor.store.cards import SubjectKind
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey, OperationRow
@@ -99,7 +107,7 @@ async def report(
 async def _lock(conn: Connection, reports: Sequence[Report]) -> State:
     keys = {item.key for item in reports}
     # As in T1, our own count of a ticket's closings comes before the operations about it.
-    await episodes.lock(conn, episodes.outside(await operations.peek(conn, keys)))
+    await episodes.lock(conn, episodes.outside(await operation_lookups.peek(conn, keys)))
     rows = await operations.lock(conn, keys)
     parts = await effects.of_operations(conn, list(rows))
     return State(rows, parts, await effects.attempts_of(conn, list(rows)))
@@ -183,7 +191,7 @@ async def _follow(
     if isinstance(decision, Transition):
         await _end(conn, row, decision, item, state, chain)
     elif again_at is not None and row.lease_owner is not None:
-        await operations.hand_back(
+        await operation_leases.hand_back(
             conn, row.key, owner=row.lease_owner, epoch=row.lease_epoch, due_at=again_at
         )
 

@@ -2,17 +2,58 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from executor.domain.ids import RunId, TenantId, operation_label
 from executor.domain.operation import OperationStatus
 from executor.domain.run import RunStatus
 from executor.domain.transition import Reason, Refused
-from executor.engine.card_record import RequestedOperation, RequestedRun, RequestRecord
 from executor.store import agent_requests
 from executor.store.agent_requests import Outcome
 from executor.store.card_records import AnyRow
 from executor.store.connection import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedOperation:
+    """The operation that an agent's request is about, as it stands.
+
+    ``note`` is a reviewer's reason for a no, untrusted; ``edited``: a person wrote what it says.
+    """
+
+    label: str
+    status: OperationStatus
+    reason: Reason | None
+    note: str
+    edited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedRun:
+    """The run that an agent's request has come to, as it stands."""
+
+    number: int
+    status: RunStatus
+    reason: Reason | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecord:
+    """What an agent asked for in one message, and what it has come to; ``kind`` as it named it.
+
+    ``refused`` is why nothing was begun. ``again``: an earlier message with the same key has begun
+    it. With an ``operation`` and no ``run`` it was answered by what others had asked for before.
+    """
+
+    tenant_id: TenantId
+    id: UUID
+    kind: str | None
+    request_key: str | None
+    refused: Refused | None
+    again: bool
+    run: RequestedRun | None
+    operation: RequestedOperation | None
 
 
 async def read_request(conn: Connection, tenant: TenantId, id_: UUID) -> RequestRecord:

@@ -1,4 +1,4 @@
-"""Revalidation: what must still be true at the opening, read under locks and decided purely.
+"""Revalidation: what must still be true at the opening, decided purely from the locked world.
 
 Called by ``opening`` inside its transaction, after every lock is held and the time was read. Every
 check has a name and is made, so that the journal can tell what each of them found; the first that
@@ -7,8 +7,8 @@ refuses is the reason that a person reads.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
@@ -17,37 +17,23 @@ from executor.domain.approval import Approval, ApprovalStatus
 from executor.domain.authority import Authority
 from executor.domain.effect import Capability
 from executor.domain.grant import Resource
-from executor.domain.identity import Identity
-from executor.domain.ids import PrincipalId, RunId, TenantId, is_policy
-from executor.domain.intent import CLOSE_TICKET, REOPEN_TICKET
-from executor.domain.interest import Interest
-from executor.domain.journal import Chain
+from executor.domain.ids import PrincipalId, is_policy
+from executor.domain.intent import CALL_TOOL, CLOSE_TICKET, RAISE_BUDGET, REOPEN_TICKET
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
 from executor.domain.policy import Permission, Policy
 from executor.domain.run import RunStatus
 from executor.domain.terms import Terms
 from executor.domain.ticket import BUILTIN_DESK, Ticket, TicketStatus
+from executor.domain.tool_rights import lending_objection
 from executor.domain.transition import Reason, Refused
-from executor.engine import endings
 from executor.engine.desk_port import TicketDesk
+from executor.engine.effect_costs import cost_objection, cost_of_the_rest
+from executor.engine.limits import limit_objection
 from executor.engine.outside_target import outside_objection
 from executor.engine.providers import Providers
-from executor.engine.rights import Rights, read_rights
-from executor.engine.sighting import Sight
-from executor.store import (
-    approvals,
-    desk,
-    effects,
-    episodes,
-    operations,
-    proposals,
-    runs,
-    tenants,
-)
-from executor.store.connection import Connection
-from executor.store.operations import OperationKey, OperationRow
-from executor.store.people import read_identities
+from executor.engine.world import World
+from executor.store.operations import OperationRow
 
 
 class CheckName(StrEnum):
@@ -64,9 +50,11 @@ class CheckName(StrEnum):
     APPROVERS = "approvers"
     IDENTITIES = "identities"
     TICKET = "ticket"
+    LIMIT = "limit"
     ONCE = "once"
     UNDOES = "undoes"
     PROVIDER = "provider"
+    BUDGET = "budget"
     REPEAT = "repeat"
 
 
@@ -76,104 +64,6 @@ class Check:
 
     name: CheckName
     refused: Refused | None
-
-
-@dataclass(slots=True)
-class World:
-    """What revalidation reads, all under locks.
-
-    ``sights`` are what was seen of outside tickets before; one that is too old is not among them.
-    ``closings`` are what reopenings would undo, by the reopening.
-    """
-
-    policies: dict[TenantId, Policy]
-    rights: Rights
-    runs: dict[tuple[TenantId, RunId], runs.RunRow]
-    tickets: dict[tuple[TenantId, str], Ticket]
-    rows: dict[OperationKey, OperationRow]
-    consents: dict[OperationKey, Approval]
-    parts: dict[OperationKey, list[effects.EffectRow]]
-    tries: dict[OperationKey, list[effects.AttemptRow]]
-    asked: dict[OperationKey, list[tuple[PrincipalId, bool]]]
-    people: dict[tuple[TenantId, PrincipalId], Identity]
-    succeeded: set[tuple[TenantId, str]]
-    closings: dict[OperationKey, OperationRow]
-    chain: Chain
-    sights: Mapping[OperationKey, Sight] = field(default_factory=dict)
-
-    def interest(self, row: OperationRow) -> Interest:
-        """Say who has an interest in an operation."""
-        return Interest(row.requester, self.asked.get(row.key, []), row.editor)
-
-    def authority(self, policy: Policy) -> Authority:
-        """Say who may do what under these locks."""
-        return self.rights.authority(policy, self.chain.now)
-
-
-async def lock_world(
-    conn: Connection,
-    keys: Sequence[OperationKey],
-    sights: Mapping[OperationKey, Sight] | None = None,
-) -> World:
-    """Take every lock in order. The runs and tickets are named by rows that never change them.
-
-    Where a ticket is outside, our own count of its closings is locked in its place.
-    """
-    tenants_of = {tenant for tenant, _ in keys}
-    policies = await tenants.share_policies(conn, tenants_of)
-    names = await operations.peek(conn, keys)
-    run_rows = await runs.lock(conn, {(n.tenant_id, n.run_id) for n in names})
-    tickets: dict[tuple[TenantId, str], Ticket] = {}
-    for tenant in sorted(tenants_of):
-        wanted = [n.ticket_id for n in names if n.tenant_id == tenant and n.desk == BUILTIN_DESK]
-        locked = await desk.lock_tickets(conn, tenant, wanted)
-        tickets |= {(tenant, id_): ticket for id_, ticket in locked.items()}
-    await episodes.lock(conn, episodes.outside(names))
-    # Beside what is to open, whatever shares its intent key: a late receipt must not prove an
-    # earlier one applied between this look at it and our COMMIT.
-    same_key = await operations.of_keys(conn, [(n.tenant_id, n.intent_key) for n in names])
-    # A reopening needs its closing to stay as it is just as much.
-    closings = [(n.tenant_id, n.compensates) for n in names if n.compensates is not None]
-    related = await operations.lock(
-        conn, [*keys, *((t, id_) for t, id_, *_ in same_key), *closings]
-    )
-    rows = {key: related[key] for key in keys if key in related}
-    consents = await approvals.lock(conn, list(rows))
-    parts = await effects.of_operations(conn, list(rows))
-    tries = await effects.attempts_of(conn, list(rows))
-    asked = await proposals.requesters_of(conn, list(rows))
-    voters = {
-        (key[0], principal) for key, consent in consents.items() for principal in consent.approving
-    }
-    involved = voters | {(r.tenant_id, r.requester) for r in rows.values()}
-    rights = await read_rights(conn, policies, involved)
-    people = await read_identities(conn, involved | rights.givers())
-    chain = await endings.lock_cards_and_chain(conn, list(rows.values()))
-    succeeded = {
-        (other.tenant_id, other.intent_key)
-        for other in related.values()
-        if other.status is OperationStatus.SUCCEEDED
-    }
-    return World(
-        policies,
-        rights,
-        run_rows,
-        tickets,
-        rows,
-        consents,
-        parts,
-        tries,
-        asked,
-        people,
-        succeeded,
-        {
-            key: related[row.tenant_id, row.compensates]
-            for key, row in rows.items()
-            if row.compensates is not None
-        },
-        chain,
-        {key: seen for key, seen in (sights or {}).items() if seen.is_usable(chain.now)},
-    )
 
 
 def checks(
@@ -207,11 +97,30 @@ def checks(
         Check(CheckName.REQUESTER, requester_objection(authority, row.requester, row.resource)),
         Check(CheckName.APPROVERS, _quorum_objection(authority, row, consent, terms, world)),
         Check(CheckName.IDENTITIES, _identity_objection(policy, row, voters, world)),
-        Check(CheckName.TICKET, _ticket_objection(row, world, first=first)),
+        *_target(row, world, first=first),
         Check(CheckName.ONCE, Refused(Reason.ALREADY_DONE) if done else None),
         *_undoing(row, world),
         Check(CheckName.PROVIDER, _provider_objection(providers, policy, row, world, first=first)),
+        *_paying(policy, row, world),
     )
+
+
+def _target(row: OperationRow, world: World, *, first: bool) -> tuple[Check, ...]:
+    """What is about a ticket needs it where it was approved; a limit must stand where it did."""
+    if row.is_about_a_ticket:
+        return (Check(CheckName.TICKET, _ticket_objection(row, world, first=first)),)
+    if row.kind == RAISE_BUDGET:
+        return (Check(CheckName.LIMIT, limit_objection(row, world.limits.get(row.key))),)
+    return ()
+
+
+def _paying(policy: Policy, row: OperationRow, world: World) -> tuple[Check, ...]:
+    """What costs something needs room for all that is still to be done of it."""
+    parts = world.parts[row.key]
+    if not cost_of_the_rest(policy, row, parts):
+        return ()
+    refused = cost_objection(world.purse, policy, row, parts, world.chain)
+    return (Check(CheckName.BUDGET, refused),)
 
 
 def _undoing(row: OperationRow, world: World) -> tuple[Check, ...]:
@@ -297,11 +206,16 @@ def _consent_objection(
 def requester_objection(
     authority: Authority, requester: PrincipalId, resource: Resource
 ) -> Refused | None:
-    """Whoever asked must still be allowed to; the policy itself asks for reopenings."""
+    """Whoever asked must still be allowed to; the policy itself asks for reopenings and raises."""
     if is_policy(requester):
+        # The limits of the policy of now are compared by a check of their own.
+        if resource.kind == RAISE_BUDGET:
+            return None
         asks = authority.policy.consents_to_reopening(Permission.REQUEST)
         return None if asks else Refused(Reason.POLICY_CHANGED, {"who": requester})
     forbidden = authority.objection(requester, Permission.REQUEST, resource)
+    if forbidden is None and resource.kind == CALL_TOOL:
+        forbidden = lending_objection(authority, requester, resource.place, resource.thing)
     if forbidden is None or forbidden.reason is Reason.IDENTITY_UNKNOWN:
         return forbidden
     return Refused(forbidden.reason, {**forbidden.detail, "who": requester})
@@ -386,11 +300,11 @@ def _provider_objection(
     for part in world.parts[row.key]:
         if part.capability is Capability.TRANSACTIONAL:
             continue
-        account = providers.account_for(part.kind)
+        account = providers.account_for(part.kind, part.provider, policy.servers)
         name = None if account is None else account.name
         if part.provider != name:
             return Refused(Reason.PROVIDER_CHANGED, {"approved": part.provider, "configured": name})
-    if first and row.desk != BUILTIN_DESK and row.kind == CLOSE_TICKET:
+    if first and row.kind == CLOSE_TICKET and row.desk != BUILTIN_DESK:
         return notification_objection(policy, providers.desk)
     return None
 

@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from executor.domain.ids import PrincipalId
 from executor.domain.operation import OperationStatus
 from executor.domain.payloads import JsonObject
-from executor.engine.card_record import PreviousRevision, SuccessorRecord
 from executor.store import revisions
 from executor.store.card_records import AnyRow
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousRevision:
+    """The operation whose place this one took; ``email`` is as ``EmailContent.as_json``.
+
+    It stands ``superseded`` where other words took its place, ``stale`` where it was out of date
+    and the same was proposed again.
+    """
+
+    number: int
+    status: OperationStatus
+    email: JsonObject | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuccessorRecord:
+    """The operation that took this one's place; ``editor`` is the person who wrote it."""
+
+    number: int
+    editor: PrincipalId | None
 
 
 def email_of(intent: dict[str, Any]) -> JsonObject | None:

@@ -21,14 +21,15 @@ class Circumstances:
 
     ``requester`` is why whoever asked may not any more. ``closed_version`` is the version that our
     own close has produced. ``already_done`` says that another operation of the same intent has
-    succeeded. An outside ticket is looked at when the repeat is opened, and not before.
+    succeeded. An outside ticket is looked at when the repeat is opened, and not before; without a
+    ``desk`` it is about no ticket.
     """
 
     requester: Refused | None
     run: RunStatus | None
-    desk: str
+    desk: str | None
     ticket: Ticket | None
-    ticket_id: str
+    ticket_id: str | None
     closed_version: int | None
     already_done: bool
 
@@ -46,4 +47,5 @@ def objection_to_repeating(now: Circumstances) -> Refused | None:
 def _target_objection(now: Circumstances) -> Refused | None:
     if now.desk != BUILTIN_DESK:
         return None
+    assert now.ticket_id is not None, "only a ticket has a desk"
     return target_objection(now.ticket, now.ticket_id, now.closed_version, first=False)

@@ -21,8 +21,9 @@ from executor.domain.errors import CommitUnknown
 from executor.domain.identity import Identity
 from executor.domain.ids import PrincipalId, TenantId, is_operator
 from executor.domain.operation import OperationStatus
-from executor.domain.payloads import JsonObject, JsonValue, storable_text
+from executor.domain.payloads import JsonObject, JsonValue
 from executor.domain.policy import Permission, Policy
+from executor.domain.secret_text import as_kept
 from executor.domain.terms import terms_for
 from executor.domain.transition import Machine, NoChange, Reason, Refused, Transition
 from executor.engine import revalidation
@@ -31,7 +32,6 @@ from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.repeat_approval import LONGEST_NOTE, Repeats, Yes, repeats_of
 from executor.engine.report import Report, State, fold
-from executor.engine.revalidation import World
 from executor.engine.sending_again import Circumstances, objection_to_repeating
 from executor.engine.word import (
     NOTE,
@@ -46,6 +46,7 @@ from executor.engine.word import (
     WordResult,
     answer,
 )
+from executor.engine.world import World, lock_world
 from executor.store import approvals, cards, effects, journal, operations
 from executor.store.cards import CardPlace, Notice, SubjectKind
 from executor.store.connection import Connection
@@ -77,7 +78,7 @@ async def settle(engine: Engine, words: Sequence[Word]) -> list[WordResult]:
     async with engine.committing(Commit.SETTLE) as conn:
         signed = [(w.tenant_id, w.request_hash) for w in words if w.request_hash is not None]
         fresh = await approvals.remember_requests(conn, signed)
-        world = await revalidation.lock_world(conn, list({w.key for w in words}))
+        world = await lock_world(conn, list({w.key for w in words}))
         people = await read_identities(conn, {(w.tenant_id, w.principal) for w in words})
         places = await cards.lock(conn, list(world.rows))
         state = State(world.rows, world.parts, world.tries)
@@ -263,9 +264,9 @@ def _circumstances(world: World, row: OperationRow, policy: Policy) -> Circumsta
     return Circumstances(
         requester=revalidation.requester_objection(authority, row.requester, row.resource),
         run=None if run is None else run.status,
-        desk=row.desk,
-        ticket=world.tickets.get((row.tenant_id, row.ticket_id)),
-        ticket_id=row.ticket_id,
+        desk=None if row.target is None else row.desk,
+        ticket=None if row.target is None else world.tickets.get((row.tenant_id, row.ticket_id)),
+        ticket_id=None if row.target is None else row.ticket_id,
         closed_version=row.closed_version,
         already_done=(row.tenant_id, row.intent_key) in world.succeeded,
     )
@@ -291,7 +292,7 @@ async def _record(
     """Record the word as the evidence of one attempt, and let effect and operation follow."""
     evidence: dict[str, JsonValue] = {SAID_BY: word.principal, SAID: word.said.value}
     if word.note:
-        evidence[NOTE] = storable_text(word.note)[:LONGEST_NOTE]
+        evidence[NOTE] = as_kept(word.note, LONGEST_NOTE)
     report = Report(
         word.key,
         attempt.attempt.id,
@@ -322,7 +323,7 @@ async def _note(
 ) -> None:
     said: dict[str, JsonValue] = {"said": word.said.value, **detail}
     if word.note:
-        said["note"] = storable_text(word.note)[:LONGEST_NOTE]
+        said["note"] = as_kept(word.note, LONGEST_NOTE)
     if word.request_hash is not None:
         said["request"] = word.request_hash.hex()
     entry = hearing.world.chain.note(

@@ -9,6 +9,7 @@ from executor.domain.journal import tenant_subject
 from executor.domain.payloads import JsonObject
 from executor.domain.policy import Policy
 from executor.engine.engine import Engine
+from executor.engine.pausing import let_go_on
 from executor.store import journal, tenants
 from executor.store.database import Database
 from executor.store.migrate import migrate, pending
@@ -46,4 +47,6 @@ async def activate_policy(engine: Engine, policy: Policy, by: PrincipalId = POLI
         note = chain.note(tenant, subject, subject, "policy_activated", by, detail)
         await journal.write_notes(conn, [note])
         await journal.advance(conn, chain)
+    # A higher limit of the day lets paused runs go on at once.
+    await let_go_on(engine, tenant)
     return True

@@ -132,7 +132,7 @@ async def see_before_opening(
     async with engine.database.transaction() as conn:
         row = (await operations.lock(conn, [key])).get(key)
         parts = (await effects.of_operations(conn, [key]))[key]
-    if row is None or row.desk != desk.name:
+    if row is None or not row.is_about_a_ticket or row.desk != desk.name:
         return None
     return await see(engine, desk, row.ticket_id, _own_change(row, parts))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,8 +12,16 @@ from executor.domain.operation import OperationStatus
 from executor.domain.run import RunStatus
 from executor.domain.transition import Reason
 from executor.engine.engine import Engine
-from executor.store import card_records, clock, journal, operations, runs
+from executor.store import (
+    admission,
+    card_records,
+    clock,
+    journal,
+    operation_lookups,
+    runs,
+)
 from executor.store.card_records import AnyRow
+from executor.store.connection import Connection
 from executor.store.runs import Step
 
 NEWEST = 10
@@ -23,6 +32,7 @@ class RunStatusLine:
     """One run as a person asks for it; ``operations`` are numbers with their statuses.
 
     One that is not ``driven`` only holds an operation, for as long as people need to decide it.
+    ``at_work`` counts what has all the places where this run waits for one.
     """
 
     id: RunId
@@ -36,17 +46,33 @@ class RunStatusLine:
     ended_at: datetime | None
     operations: tuple[tuple[int, OperationStatus], ...]
     driven: bool
+    at_work: int | None = None
 
 
 async def newest_runs(engine: Engine, tenant: TenantId) -> list[RunStatusLine]:
     """Read one tenant's newest runs. Opens its own transaction."""
     async with engine.database.transaction() as conn:
         rows = await runs.show_newest(conn, tenant, NEWEST)
-        mine = await operations.of_runs(conn, [(tenant, RunId(row.id)) for row in rows])
+        mine = await operation_lookups.of_runs(conn, [(tenant, RunId(row.id)) for row in rows])
+        at_work = await runs_in_the_way(conn, tenant, (row.status for row in rows))
     return [
-        _line(row, tuple((number, status) for _, _, run, number, status in mine if run == row.id))
+        _line(
+            row,
+            tuple((number, status) for _, _, run, number, status in mine if run == row.id),
+            at_work,
+        )
         for row in rows
     ]
+
+
+async def runs_in_the_way(
+    conn: Connection, tenant: TenantId, statuses: Iterable[str]
+) -> int | None:
+    """Count what is at work, where a run in one of these statuses waits because of it."""
+    if RunStatus.QUEUED not in statuses:
+        return None
+    places = await admission.count_places(conn, tenant)
+    return places.at_work if places is not None and places.is_full else None
 
 
 async def one_run(engine: Engine, tenant: TenantId, number: int) -> RunStatusLine | None:
@@ -56,12 +82,15 @@ async def one_run(engine: Engine, tenant: TenantId, number: int) -> RunStatusLin
         if run_id is None:
             return None
         row = await runs.show(conn, tenant, run_id)
-        mine = await operations.of_runs(conn, [(tenant, run_id)])
-    assert row is not None
-    return _line(row, tuple((number_, status) for *_, number_, status in mine))
+        mine = await operation_lookups.of_runs(conn, [(tenant, run_id)])
+        assert row is not None
+        at_work = await runs_in_the_way(conn, tenant, [row.status])
+    return _line(row, tuple((number_, status) for *_, number_, status in mine), at_work)
 
 
-def _line(row: AnyRow, mine: tuple[tuple[int, OperationStatus], ...]) -> RunStatusLine:
+def _line(
+    row: AnyRow, mine: tuple[tuple[int, OperationStatus], ...], at_work: int | None
+) -> RunStatusLine:
     return RunStatusLine(
         RunId(row.id),
         row.number,
@@ -74,7 +103,26 @@ def _line(row: AnyRow, mine: tuple[tuple[int, OperationStatus], ...]) -> RunStat
         row.ended_at,
         mine,
         row.driven,
+        at_work if row.status == RunStatus.QUEUED else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class RunLoad:
+    """How many runs of a tenant wait to begin, how many are at work, and how many may be."""
+
+    queued: int
+    at_work: int
+    most_at_work: int
+
+
+async def run_load(engine: Engine, tenant: TenantId) -> RunLoad | None:
+    """Count one tenant's runs; ``None`` where no policy is active. Opens its own transaction."""
+    async with engine.database.transaction() as conn:
+        places = await admission.count_places(conn, tenant)
+        if places is None:
+            return None
+        return RunLoad(await admission.count_queue(conn, tenant), places.at_work, places.most)
 
 
 @dataclass(frozen=True, slots=True)

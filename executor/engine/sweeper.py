@@ -12,12 +12,14 @@ from collections.abc import Awaitable, Callable
 
 from executor.domain.budget import LoseSight
 from executor.domain.errors import ExecutorError
-from executor.engine.budget import charge_alone
+from executor.engine.charging import charge_alone
+from executor.engine.effect_costs import charge_effects
 from executor.engine.endings import expire, stop_for_time
 from executor.engine.engine import Engine
 from executor.engine.group import together_or_apart
 from executor.engine.late_evidence import match_late_evidence
 from executor.engine.nudging import end_nudges, nudge
+from executor.engine.pausing import look_at_paused
 from executor.engine.reconciler import reconcile
 from executor.engine.unseen import alarm_unseen
 from executor.engine.waking import wake
@@ -70,6 +72,7 @@ async def _nudge(engine: Engine) -> None:
 async def _end_runs(engine: Engine) -> None:
     async with engine.database.transaction() as conn:
         keys = await runs.past_deadline(conn, AT_ONCE)
+        keys += await runs.parked_too_long(conn, AT_ONCE)
     for key in keys:
         await together_or_apart(lambda one: stop_for_time(engine, *one), [key])
 
@@ -97,7 +100,9 @@ _PARTS: tuple[Callable[[Engine], Awaitable[object]], ...] = (
     _nudge,
     _end_runs,
     _lose_sight,
+    charge_effects,
     wake,
+    look_at_paused,
     alarm_unseen,
     _forget,
 )

@@ -6,11 +6,17 @@ import json
 from typing import assert_never
 
 from executor.domain.ids import operation_label
+from executor.domain.intent import CALL_TOOL
 from executor.domain.operation import STOPS_RUN, OperationStatus
+from executor.domain.others_words import bounded
 from executor.domain.payloads import JsonObject, JsonValue
 from executor.domain.replay import AGAIN
 from executor.domain.transition import Reason, Refused
+from executor.engine.called_result import called_result
 from executor.store.proposals import ProposalRow
+
+LONGEST_NOTE = 4_000
+"""Characters of a reviewer's reason that a model gets to read."""
 
 NOTE_LEFT = "note_left"
 """Stands in an operation's detail where nothing but a note on the ticket has come of it."""
@@ -34,7 +40,7 @@ def proposal_result(
         result["reason"] = reason.value
     note = detail.get("note")
     if isinstance(note, str) and status is OperationStatus.REJECTED:
-        result["rejected_because"] = note
+        result.update(bounded("rejected_because", note, LONGEST_NOTE))
     if detail.get(STOPS_RUN):
         result[STOPS_RUN] = True
     return result
@@ -42,6 +48,8 @@ def proposal_result(
 
 def result_of(proposal: ProposalRow) -> JsonObject:
     """Spell what became of what a tool call proposed; a person may have written other words."""
+    if proposal.kind == CALL_TOOL:
+        return called_result(proposal)
     result = proposal_result(proposal.status, proposal.number, proposal.reason, proposal.detail)
     if proposal.editor is None:
         return result

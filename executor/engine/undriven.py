@@ -14,7 +14,7 @@ from executor.domain.policy import Policy
 from executor.domain.run import RunStatus
 from executor.domain.transition import Machine, Reason, Transition
 from executor.engine import endings
-from executor.store import runs
+from executor.store import budgets, runs
 from executor.store.connection import Connection
 
 ACTOR = "executor"
@@ -46,6 +46,7 @@ async def start_waiting(
         reply_to or {},
         policy.version,
         chain.now + timedelta(seconds=policy.run.max_seconds),
+        policy.run.max_parked_seconds,
         chain.birth(
             Machine.RUN,
             tenant,
@@ -59,6 +60,7 @@ async def start_waiting(
     )
     if run_id not in await runs.insert_runs(conn, [new], chain.now):
         raise LostRace("insert_runs", 1)
+    await budgets.open_run_budgets(conn, {key: policy.budget.run_microusd})
     row = (await runs.lock(conn, [key]))[key]
     await _move(conn, chain, row, run.Claimed(), run.MustWait())
 

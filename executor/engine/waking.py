@@ -2,8 +2,9 @@
 
 Waking them inside T5 would lock an operation before its run and deadlock with T1 and T7. Whoever
 ends an operation marks it; whoever comes by wakes for it. A run that was stopped while something of
-it was not known ends here, when it is. So do reopenings: see ``compensation_end``. Locks: runs,
-operations, approvals, cards, journal heads.
+it was not known ends here, when it is. So do reopenings: see ``compensation_end``. Paused runs go
+on, or end, with the raise that was asked for them: see ``pausing``. Locks: runs, operations,
+approvals, cards, journal heads.
 """
 
 from __future__ import annotations
@@ -20,8 +21,17 @@ from executor.engine.compensation_end import conclude_all
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.group import together_or_apart
+from executor.engine.pausing import conclude_raises
 from executor.engine.request_end import conclude
-from executor.store import agent_requests, compensations, journal, operations, proposals, runs
+from executor.store import (
+    agent_requests,
+    compensations,
+    journal,
+    operations,
+    pauses,
+    proposals,
+    runs,
+)
 from executor.store.connection import Connection
 from executor.store.operations import OperationKey
 from executor.store.wakeups import Kind
@@ -48,6 +58,8 @@ async def _wake(engine: Engine, ended: Sequence[OperationKey]) -> None:
         about = await compensations.about(conn, ended)
         of_reopenings = {(names.tenant_id, names.run_id) for names in about}
         keys = {*await proposals.waiting_runs(conn, ended), *of_reopenings}
+        waiting = await pauses.waiting_for(conn, ended)
+        keys |= {one.key for one in waiting}
         also = {*ended, *(n.key for n in about), *(n.closing_key for n in about)}
         locked = await endings.lock_run_with_operations(conn, list(keys), also=list(also))
         undriven_runs = [key for key, row in locked.runs.items() if not row.driven]
@@ -63,6 +75,7 @@ async def _wake(engine: Engine, ended: Sequence[OperationKey]) -> None:
                     await conclude(conn, chain, row, await proposals.of_run(conn, key))
                 elif key not in of_reopenings:
                     await undriven.complete(conn, chain, row)
+        await conclude_raises(conn, locked, waiting, chain)
         await conclude_all(conn, locked, about, chain)
         await operations.clear_waking(conn, ended)
         await journal.advance(conn, chain)

@@ -34,6 +34,7 @@ class SubjectKind(StrEnum):
     QUESTION = "question"
     NUDGE = "nudge"
     REQUEST = "request"
+    WARNING = "warning"
 
 
 class PostingOutcome(StrEnum):

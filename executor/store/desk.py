@@ -7,7 +7,7 @@ conditional on the version that was approved. All functions run in the caller's 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -138,12 +138,18 @@ async def lock_tickets(
 
 
 async def search_tickets(
-    conn: AsyncConnection, tenant: TenantId, query: str, limit: int
+    conn: AsyncConnection,
+    tenant: TenantId,
+    query: str,
+    limit: int,
+    *,
+    only: Collection[str] | None = None,
 ) -> list[Ticket]:
     """Find tickets that contain every word of ``query``, without their changes; takes no lock.
 
     Looks at ids, subjects, customers and conversations, whatever the case. Open tickets come first,
-    then the newest. An empty query finds all. Words beyond the first eight are left out.
+    then the newest. An empty query finds all. Words beyond the first eight are left out. With
+    ``only``, just the tickets of these ids are looked at.
     """
     words = storable_text(query).split()[:MOST_SEARCH_WORDS]
     result = await run(
@@ -151,6 +157,7 @@ async def search_tickets(
         "desk_search_tickets",
         tenant=tenant,
         patterns=[f"%{_literal(word)}%" for word in words],
+        only=None if only is None else sorted(only),
         most=limit,
     )
     return [_ticket(row) for row in result]

@@ -12,7 +12,7 @@ from executor.domain.errors import LostRace
 from executor.domain.ids import TenantId
 from executor.domain.stamp import DeskVersion, Stamp, stamp_from
 from executor.domain.ticket import BUILTIN_DESK
-from executor.store.operations import OperationNames
+from executor.store.operation_lookups import OperationNames
 from executor.store.statements import run
 
 
@@ -41,7 +41,8 @@ class Close:
 
 def outside(names: Iterable[OperationNames]) -> set[TicketKey]:
     """Pick the tickets of outside desks, whose count stands for the ticket's own lock."""
-    return {(n.tenant_id, n.desk, n.ticket_id) for n in names if n.desk != BUILTIN_DESK}
+    named = ((n.tenant_id, n.ticket) for n in names)
+    return {(t, *ticket) for t, ticket in named if ticket and ticket[0] != BUILTIN_DESK}
 
 
 async def lock(conn: AsyncConnection, tickets: Iterable[TicketKey]) -> dict[TicketKey, Episode]:

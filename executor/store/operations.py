@@ -28,8 +28,20 @@ OperationKey = tuple[TenantId, OperationId]
 
 
 @dataclass(frozen=True, slots=True)
+class TicketName:
+    """The ticket that an operation is about, and the version at which it was proposed."""
+
+    desk: str
+    id: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
 class OperationRow:
-    """An operation as it is read under its lock; ``intent`` is its canonical JSON text."""
+    """An operation as it is read under its lock; ``intent`` is its canonical JSON text.
+
+    ``place`` and ``thing`` are what rights are asked for: see ``Resource``.
+    """
 
     tenant_id: TenantId
     id: OperationId
@@ -44,9 +56,7 @@ class OperationRow:
     content_revision: int
     requester: PrincipalId
     policy_version: str
-    desk: str
-    ticket_id: str
-    ticket_version: int
+    target: TicketName | None
     closed_version: int | None
     reason: Reason | None
     detail: JsonObject
@@ -62,6 +72,8 @@ class OperationRow:
     ended_at: datetime | None
     risks: RiskFacts
     editor: PrincipalId | None
+    place: str
+    thing: str
 
     @property
     def key(self) -> OperationKey:
@@ -71,12 +83,37 @@ class OperationRow:
     @property
     def resource(self) -> Resource:
         """What rights are asked for about it."""
-        return Resource(self.kind, self.desk, self.ticket_id)
+        return Resource(self.kind, self.place, self.thing)
+
+    @property
+    def is_about_a_ticket(self) -> bool:
+        """Whether a ticket is its target; only then it has a desk and a ticket's version."""
+        return self.target is not None
+
+    @property
+    def desk(self) -> str:
+        """The desk of the ticket that it is about."""
+        return self._ticket.desk
+
+    @property
+    def ticket_id(self) -> str:
+        """The ticket that it is about."""
+        return self._ticket.id
+
+    @property
+    def ticket_version(self) -> int:
+        """The version of that ticket at which it was proposed."""
+        return self._ticket.version
+
+    @property
+    def _ticket(self) -> TicketName:
+        assert self.target is not None, f"{self.kind} is about no ticket"
+        return self.target
 
 
 @dataclass(frozen=True, slots=True)
 class NewOperation:
-    """An operation to be minted."""
+    """An operation to be minted; only those about a ticket have a ``target``."""
 
     tenant_id: TenantId
     id: OperationId
@@ -85,9 +122,8 @@ class NewOperation:
     content_revision: int
     requester: PrincipalId
     policy_version: str
-    desk: str
-    ticket_id: str
-    ticket_version: int
+    resource: Resource
+    target: TicketName | None
     ticket_stamp: Stamp | None
     entry: JournalEntry
     risks: RiskFacts
@@ -135,9 +171,11 @@ async def insert(
         content_revisions=[o.content_revision for o in minted],
         requesters=[o.requester for o in minted],
         policy_versions=[o.policy_version for o in minted],
-        desks=[o.desk for o in minted],
-        ticket_ids=[o.ticket_id for o in minted],
-        ticket_versions=[o.ticket_version for o in minted],
+        places=[o.resource.place for o in minted],
+        things=[o.resource.thing for o in minted],
+        desks=[o.target and o.target.desk for o in minted],
+        ticket_ids=[o.target and o.target.id for o in minted],
+        ticket_versions=[o.target and o.target.version for o in minted],
         ticket_stamps=[_spelled(o.ticket_stamp) for o in minted],
         compensates=[o.compensates for o in minted],
         risks=[json.dumps(o.risks.as_json()) for o in minted],
@@ -160,113 +198,8 @@ async def lock(
         tenants=[tenant for tenant, _ in wanted],
         ids=[id_ for _, id_ in wanted],
     )
-    locked = [_row(row) for row in rows]
+    locked = [operation_row(row) for row in rows]
     return {row.key: row for row in locked}
-
-
-@dataclass(frozen=True, slots=True)
-class OperationNames:
-    """What an operation names and never changes, so that it can be read before any lock."""
-
-    tenant_id: TenantId
-    run_id: RunId
-    desk: str
-    ticket_id: str
-    intent_key: str
-    compensates: OperationId | None
-
-
-async def peek(conn: AsyncConnection, keys: Iterable[OperationKey]) -> list[OperationNames]:
-    """Read the runs and tickets that operations name; takes no lock."""
-    wanted = list(keys)
-    rows = await run(
-        conn,
-        "peek_operations",
-        tenants=[tenant for tenant, _ in wanted],
-        ids=[id_ for _, id_ in wanted],
-    )
-    return [
-        OperationNames(
-            TenantId(row.tenant_id),
-            RunId(row.run_id),
-            row.desk,
-            row.ticket_id,
-            row.intent_key,
-            None if row.compensates is None else OperationId(row.compensates),
-        )
-        for row in rows
-    ]
-
-
-async def claim_due(conn: AsyncConnection, most: int) -> list[OperationRow]:
-    """Lock at most ``most`` operations whose time has come, skipping what others hold."""
-    return [_row(row) for row in await run(conn, "due_operations", most=most)]
-
-
-async def of_keys(
-    conn: AsyncConnection, keys: Iterable[tuple[TenantId, str]]
-) -> list[tuple[TenantId, OperationId, str, OperationStatus]]:
-    """Find what is live under these intent keys, what succeeded, and what failed; takes no lock.
-
-    What failed may still turn out to have succeeded: lock it before relying on its status.
-    """
-    wanted = list(keys)
-    rows = await run(
-        conn,
-        "operations_of_keys",
-        tenants=[tenant for tenant, _ in wanted],
-        intent_keys=[key for _, key in wanted],
-    )
-    return [
-        (
-            TenantId(row.tenant_id),
-            OperationId(row.id),
-            row.intent_key,
-            OperationStatus(row.status),
-        )
-        for row in rows
-    ]
-
-
-async def of_runs(
-    conn: AsyncConnection, runs: Iterable[tuple[TenantId, RunId]]
-) -> list[tuple[TenantId, OperationId, RunId, int, OperationStatus]]:
-    """Find the operations that belong to these runs; takes no lock."""
-    wanted = list(runs)
-    rows = await run(
-        conn,
-        "operations_of_runs",
-        tenants=[tenant for tenant, _ in wanted],
-        runs=[id_ for _, id_ in wanted],
-    )
-    return [
-        (
-            TenantId(row.tenant_id),
-            OperationId(row.id),
-            RunId(row.run_id),
-            row.number,
-            OperationStatus(row.status),
-        )
-        for row in rows
-    ]
-
-
-async def lease(
-    conn: AsyncConnection, rows: Sequence[OperationRow], *, owner: str, until: datetime
-) -> dict[OperationKey, int]:
-    """Give locked operations to ``owner`` and return their new epochs."""
-    taken = await run(
-        conn,
-        "lease_operations",
-        tenants=[row.tenant_id for row in rows],
-        ids=[row.id for row in rows],
-        owner=owner,
-        until=until,
-    )
-    epochs = {(TenantId(t.tenant_id), OperationId(t.id)): int(t.lease_epoch) for t in taken}
-    if len(epochs) != len(rows):
-        raise LostRace("lease_operations", len(rows) - len(epochs))
-    return epochs
 
 
 async def move(conn: AsyncConnection, moves: Sequence[OperationMove]) -> None:
@@ -336,38 +269,6 @@ async def record_desk_silence(conn: AsyncConnection, silences: Sequence[DeskSile
     )
 
 
-async def renew(
-    conn: AsyncConnection, key: OperationKey, *, owner: str, epoch: int, until: datetime
-) -> bool:
-    """Prolong a lease; ``False`` means that it is no longer ours."""
-    renewed = await run(
-        conn,
-        "renew_operation_lease",
-        tenant=key[0],
-        id=key[1],
-        owner=owner,
-        epoch=epoch,
-        until=until,
-    )
-    return renewed.one_or_none() is not None
-
-
-async def hand_back(
-    conn: AsyncConnection, key: OperationKey, *, owner: str, epoch: int, due_at: datetime
-) -> bool:
-    """Give up a lease so that it is due at ``due_at``; ``False``: it was not ours any more."""
-    back = await run(
-        conn,
-        "hand_back_operation",
-        tenant=key[0],
-        id=key[1],
-        owner=owner,
-        epoch=epoch,
-        due_at=due_at,
-    )
-    return back.one_or_none() is not None
-
-
 async def waking(conn: AsyncConnection, most: int) -> list[OperationKey]:
     """Find operations that ended and whose runs were not told yet."""
     rows = await run(conn, "operations_to_wake_for", most=most)
@@ -385,7 +286,8 @@ async def clear_waking(conn: AsyncConnection, keys: Iterable[OperationKey]) -> N
     )
 
 
-def _row(row: Row[*tuple[Any, ...]]) -> OperationRow:
+def operation_row(row: Row[*tuple[Any, ...]]) -> OperationRow:
+    """Read an operation from a row that has every column of it."""
     return OperationRow(
         TenantId(row.tenant_id),
         OperationId(row.id),
@@ -400,9 +302,7 @@ def _row(row: Row[*tuple[Any, ...]]) -> OperationRow:
         row.content_revision,
         PrincipalId(row.requester),
         row.policy_version,
-        row.desk,
-        row.ticket_id,
-        row.ticket_version,
+        None if row.ticket_id is None else TicketName(row.desk, row.ticket_id, row.ticket_version),
         row.closed_version,
         None if row.reason is None else Reason(row.reason),
         row.detail,
@@ -418,6 +318,8 @@ def _row(row: Row[*tuple[Any, ...]]) -> OperationRow:
         row.ended_at,
         RiskFacts.from_json(row.risks),
         None if row.editor is None else PrincipalId(row.editor),
+        row.place,
+        row.thing,
     )
 
 

@@ -46,6 +46,11 @@ async def questions_to(conn: AsyncConnection, key: RunKey) -> Sequence[AnyRow]:
     return (await run(conn, "questions_put_to_run", tenant=key[0], run=key[1])).all()
 
 
+async def operations_asked_for(conn: AsyncConnection, key: RunKey) -> Sequence[AnyRow]:
+    """Read the operations that a run has asked for, with how far their effects are."""
+    return (await run(conn, "operations_asked_for", tenant=key[0], run=key[1])).all()
+
+
 async def money_of(conn: AsyncConnection, key: RunKey) -> AnyRow | None:
     """Read what a run has spent, and when its calls of a model came to nothing."""
     return (await run(conn, "money_of_run", tenant=key[0], run=key[1])).one_or_none()

@@ -21,7 +21,8 @@ from executor.store.statements import run
 class ProposalRow:
     """What one tool call proposed, and how far the operation is.
 
-    ``editor`` is the person who wrote what it says now, where one did.
+    ``editor`` is the person who wrote what it says now, where one did. ``evidence`` is that of the
+    newest attempt at the call of a tool, empty for all else.
     """
 
     step: int
@@ -34,6 +35,8 @@ class ProposalRow:
     detail: JsonObject
     intent: str
     editor: PrincipalId | None
+    kind: str
+    evidence: JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,8 @@ async def of_run(conn: AsyncConnection, key: tuple[TenantId, RunId]) -> list[Pro
             row.detail,
             row.intent,
             None if row.editor is None else PrincipalId(row.editor),
+            row.kind,
+            row.evidence or {},
         )
         for row in rows
     ]

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from executor.domain.errors import LostRace
 from executor.domain.ids import PrincipalId, RunId, TenantId
 from executor.domain.journal import JournalEntry
-from executor.domain.payloads import JsonObject
+from executor.domain.payloads import JsonObject, JsonValue
 from executor.domain.run import RunStatus
 from executor.domain.transition import Reason, Transition
 from executor.store.journal import as_rows
@@ -27,7 +27,10 @@ from executor.store.statements import run
 
 @dataclass(frozen=True, slots=True)
 class RunRow:
-    """A run as it is read under its lock; no model works one that is not ``driven``."""
+    """A run as it is read under its lock; no model works one that is not ``driven``.
+
+    One that waits or is paused ends where it still does so at ``parked_until``.
+    """
 
     tenant_id: TenantId
     id: RunId
@@ -43,6 +46,7 @@ class RunRow:
     created_at: datetime
     deadline_at: datetime
     driven: bool
+    parked_until: datetime | None = None
 
     @property
     def key(self) -> tuple[TenantId, RunId]:
@@ -66,6 +70,7 @@ class NewRun:
     reply_to: JsonObject
     policy_version: str
     deadline_at: datetime
+    max_parked_seconds: int
     entry: JournalEntry
     driven: bool = True
 
@@ -119,6 +124,7 @@ async def insert_runs(
         policy_versions=[r.policy_version for r in runs],
         deadlines=[r.deadline_at for r in runs],
         drivens=[r.driven for r in runs],
+        max_parkeds=[r.max_parked_seconds for r in runs],
         now=now,
         entries=as_rows(r.entry for r in runs),
     )
@@ -144,9 +150,14 @@ async def by_origin(
     }
 
 
-async def claim_due(conn: AsyncConnection, most: int) -> list[RunRow]:
-    """Lock at most ``most`` runs whose time has come, skipping what others hold."""
-    return [_row(row) for row in await run(conn, "due_runs", most=most)]
+async def claim_due(conn: AsyncConnection, tenants: Sequence[TenantId], most: int) -> list[RunRow]:
+    """Lock at most ``most`` runs whose time has come, of ``tenants`` in turn, skipping what others
+    hold.
+
+    The caller has the turns of ``tenants``, without which the places at work are not its to give.
+    """
+    rows = await run(conn, "due_runs", tenants=list(tenants), most=most)
+    return [_row(row) for row in rows]
 
 
 async def lock(
@@ -241,7 +252,7 @@ async def hand_back(
 async def make_due(
     conn: AsyncConnection, keys: Iterable[tuple[TenantId, RunId]], now: datetime
 ) -> int:
-    """Let workers look at these waiting runs now; returns how many were waiting."""
+    """Let workers look at these runs now; returns how many were waiting or paused."""
     wanted = list(keys)
     due = await run(
         conn,
@@ -256,6 +267,12 @@ async def make_due(
 async def past_deadline(conn: AsyncConnection, most: int) -> list[tuple[TenantId, RunId]]:
     """Find runs whose wall time is over."""
     rows = await run(conn, "runs_past_their_deadline", most=most)
+    return [(TenantId(row.tenant_id), RunId(row.id)) for row in rows]
+
+
+async def parked_too_long(conn: AsyncConnection, most: int) -> list[tuple[TenantId, RunId]]:
+    """Find runs that nobody and nothing has woken in their time."""
+    rows = await run(conn, "runs_parked_too_long", most=most)
     return [(TenantId(row.tenant_id), RunId(row.id)) for row in rows]
 
 
@@ -297,6 +314,18 @@ async def record_step(
     )
 
 
+async def record_answers(
+    conn: AsyncConnection,
+    key: tuple[TenantId, RunId],
+    answers: Iterable[tuple[tuple[int, int], JsonValue]],
+    first: int,
+    now: datetime,
+) -> None:
+    """Record results of calls, each named by step and ordinal, as turns from ``first`` on."""
+    for number, (called, result) in enumerate(answers, start=first):
+        await record_step(conn, key, Step(number, "tool", called, {"result": result}, now))
+
+
 async def read_steps(conn: AsyncConnection, key: tuple[TenantId, RunId]) -> list[Step]:
     """Read a run's recorded turns in order."""
     rows = await run(conn, "read_steps", tenant=key[0], run=key[1])
@@ -328,4 +357,5 @@ def _row(row: Row[*tuple[Any, ...]]) -> RunRow:
         row.created_at,
         row.deadline_at,
         row.driven,
+        row.parked_until,
     )

@@ -9,7 +9,6 @@ import pytest
 
 from bot.sandbox.interaction import Sending
 from executor.domain.errors import CommitUnknown
-from executor.engine import granting
 from executor.engine.setup import activate_policy
 from tests.support.bot_harness import (
     APPROVALS,
@@ -21,6 +20,7 @@ from tests.support.bot_harness import (
     Harness,
     make_policy,
 )
+from tests.support.lost_answers import lose_first_answer
 
 PEOPLE = {"requesters": "everyone", "approvers": [REVIEWER], "operators": [SECOND]}
 TEAM = "TSIGNOFF"
@@ -161,17 +161,7 @@ async def test_after_a_lost_answer_to_commit_the_grant_is_given_once(
 ) -> None:
     from bot.listeners import grant_commands
 
-    calls = 0
-
-    async def lost(*given: object) -> object:
-        nonlocal calls
-        calls += 1
-        result = await granting.give(*given)  # type: ignore[arg-type]
-        if calls == 1:
-            raise CommitUnknown("the answer was lost")
-        return result
-
-    monkeypatch.setattr(grant_commands, "give", lost)
+    lose_first_answer(monkeypatch, grant_commands, "give")
     said = await say(h, SECOND, "grants give @riko approver")
     assert said.startswith("This was handled before, and nothing was given twice.")
     assert len(await grants(h)) == 1

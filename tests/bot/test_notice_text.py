@@ -6,6 +6,7 @@ import pytest
 
 from bot import replies
 from bot.notice_text import notice_text
+from bot.reason_text import sentence
 from executor.domain.payloads import JsonObject
 from executor.domain.transition import Reason
 from tests.support.records import U_APP, U_APP2
@@ -61,15 +62,15 @@ from tests.support.records import U_APP, U_APP2
         ),
         (
             {"kind": "refused", "reason": "expired", "detail": {"by": []}, "operation": 12},
-            replies.sentence(Reason.EXPIRED, {}),
+            sentence(Reason.EXPIRED, {}),
         ),
         (
             {"kind": "refused", "reason": "content_changed", "detail": {}, "operation": None},
-            replies.sentence(Reason.CONTENT_CHANGED, {}),
+            sentence(Reason.CONTENT_CHANGED, {}),
         ),
         (
             {"kind": "unchanged", "reason": "already_voted", "operation": 12},
-            replies.sentence(Reason.ALREADY_VOTED, {}),
+            sentence(Reason.ALREADY_VOTED, {}),
         ),
         (
             {"kind": "recorded", "vote": "reject", "operation": 12, "stopped": 7, "sending": []},
@@ -83,12 +84,12 @@ from tests.support.records import U_APP, U_APP2
         ),
         (
             {"kind": "unchanged", "reason": "already_voted", "operation": 12, "goes_on": 7},
-            f"{replies.sentence(Reason.ALREADY_VOTED, {})} run_7 was not stopped; "
+            f"{sentence(Reason.ALREADY_VOTED, {})} run_7 was not stopped; "
             "`/signoff cancel run_7` stops it.",
         ),
         (
             {"kind": "refused", "reason": "expired", "detail": {}, "operation": 12, "goes_on": 7},
-            f"{replies.sentence(Reason.EXPIRED, {})} run_7 was not stopped; "
+            f"{sentence(Reason.EXPIRED, {})} run_7 was not stopped; "
             "`/signoff cancel run_7` stops it.",
         ),
         (

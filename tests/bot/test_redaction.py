@@ -8,10 +8,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from bot.redaction import RedactingFormatter
+from executor.engine.redaction import RedactingFormatter
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 TOKEN = "xoxb-12345-67890-AbCdEf"
+QUOTING = (
+    "slack_sdk.test",
+    "slack_bolt.test",
+    "openai._base_client",
+    "anthropic._base_client",
+    "pydantic_ai",
+    "mcp.client.stdio",
+    "httpx2",
+    "httpcore2.http11",
+)
 
 
 @pytest.fixture
@@ -19,7 +29,7 @@ def log() -> Iterator[io.StringIO]:
     written = io.StringIO()
     handler = logging.StreamHandler(written)
     handler.setFormatter(RedactingFormatter(logging.Formatter("%(name)s: %(message)s"), [SECRET]))
-    loggers = [logging.getLogger(n) for n in ("slack_sdk.test", "slack_bolt.test", "aio", "bot.x")]
+    loggers = [logging.getLogger(n) for n in (*QUOTING, "aio", "bot.x", "openair.x")]
     for logger in loggers:
         logger.addHandler(handler)
         logger.setLevel(logging.DEBUG)
@@ -51,12 +61,15 @@ def test_a_secret_is_hidden_wherever_it_stands(log: io.StringIO, line: str) -> N
     assert "[hidden]" in said
 
 
-def test_what_the_slack_libraries_say_is_left_out(log: io.StringIO) -> None:
-    logging.getLogger("slack_sdk.test").debug("Sending a request - json: %s", "Dear Pat")
-    logging.getLogger("slack_bolt.test").warning("Unhandled request (%s)", "Dear Pat")
+@pytest.mark.parametrize("library", QUOTING)
+def test_what_libraries_say_that_quote_requests_is_left_out(log: io.StringIO, library: str) -> None:
+    logging.getLogger(library).debug("Request options: %s", {"json": "Dear Pat"})
+    logging.getLogger(library).warning("Unhandled request (%s)", "Dear Pat")
+    logging.getLogger("openair.x").warning("another name that only begins alike")
     said = log.getvalue()
     assert "Dear Pat" not in said
     assert said.count("left out") == 2
+    assert "only begins alike" in said
 
 
 def test_a_traceback_keeps_its_frames_and_loses_its_words(log: io.StringIO) -> None:

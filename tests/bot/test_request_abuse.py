@@ -19,10 +19,10 @@ import pytest
 import pytest_asyncio
 
 from bot.ingress import body
-from bot.redaction import RedactingFormatter
 from bot.sandbox.delivery import FORM, JSON
 from bot.view_origin import ViewOrigin
 from executor.domain.transition import Reason
+from executor.engine.redaction import RedactingFormatter
 from tests.support.database import TestServer
 from tests.support.request_scene import CANARY, SECRETS, Answer, Scene, Sent, scene_of
 

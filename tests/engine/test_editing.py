@@ -288,7 +288,7 @@ async def test_an_edit_of_an_outside_ticket_rests_on_a_fresh_look(office: Office
         assert refused.detail["version"] != refused.detail["approved"]
         # What was seen is kept, so that the card can say what changed.
         record = await record_of(office, new)
-        assert record.ticket.changes_since != ()
+        assert record.target.changes_since != ()
 
 
 @pytest.mark.parametrize("side", Side)

@@ -120,7 +120,8 @@ OBJECTIONS: dict[str, tuple[Change, str, str]] = {
 }  # fmt: skip
 
 
-ALWAYS = [n for n in CheckName if n not in {CheckName.REPEAT, CheckName.UNDOES}]
+SOMETIMES = {CheckName.REPEAT, CheckName.UNDOES, CheckName.LIMIT, CheckName.BUDGET}
+ALWAYS = [n for n in CheckName if n not in SOMETIMES]
 """What every opening of a closing checks."""
 
 CHECKED = {

@@ -231,7 +231,7 @@ async def test_a_ticket_that_moved_before_the_opening_stops_it_and_the_card_can_
     assert await outside.office.reason(operation) == "version_changed"
     assert kinds((await outside.detail(operation))["changes"]) == ["customer_message"]
     card = await _card(outside, operation)
-    assert [change.body for change in card.ticket.changes_since] == ["still broken"]
+    assert [change.body for change in card.target.changes_since] == ["still broken"]
     assert outside.there.faults.counts["change"] == 0
     assert outside.mail.accepted == 0
 

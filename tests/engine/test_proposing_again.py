@@ -85,7 +85,7 @@ async def test_what_waits_is_ended_as_out_of_date_and_the_same_waits_for_the_new
     assert await _statuses(office) == ["stale", "awaiting"]
     assert await office.reason(operation) == "version_changed"
     before, after = await record_of(office, operation), await record_of(office, new)
-    assert (before.ticket.version, after.ticket.version) == (2, 3)
+    assert (before.target.version, after.target.version) == (2, 3)
     assert before.email is not None
     assert after.email is not None
     for field in ("from", "to", "cc", "subject", "text"):

@@ -8,7 +8,7 @@ from sqlalchemy import text
 
 from executor.engine.reconciler import reconcile
 from executor.engine.sweeper import sweep
-from executor.store import operations
+from executor.store import operation_leases, operations
 from tests.support.failpoints import Gate
 from tests.support.fake_mail import applied
 from tests.support.office import Office
@@ -37,7 +37,7 @@ async def test_a_worker_that_lost_its_call_and_goes_on_beating_does_not_delay_th
         row = (await operations.lock(conn, [claimed.claim.key]))[claimed.claim.key]
         assert row.lease_owner == "w1"
         now = await conn.execute(text("SELECT signoff_clock() + interval '1 hour'"))
-        assert await operations.renew(
+        assert await operation_leases.renew(
             conn,
             claimed.claim.key,
             owner="w1",

@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from executor.adapters.models.scripted import ScriptedModel
-from executor.engine.driver import Crew
-from executor.engine.status import history, newest_runs
-from executor.engine.worker import Worker, WorkerTerms
 from executor.store.database import Database
-from executor.store.wakeups import listening
-from tests.support.office import RENE, TENANT, Office
-from tests.support.waiting import until_true
+from tests.support.office import Office
+from tests.support.reference_job import close_a_ticket
 
 
 async def test_a_ticket_is_closed_and_its_mail_sent_once(database: Database) -> None:
-    office = await Office.open(database)
-    crew = Crew(ScriptedModel(), office.providers, office.emails)
-    async with listening(database) as listener:
-        worker = Worker(office.engine, crew, listener, "w1", WorkerTerms(poll_seconds=0.1))
-        working = asyncio.create_task(worker.run())
-        run_id = await office.start_run("close 4101")
-        await until_true(database, "SELECT count(*) = 1 FROM approvals")
-        await office.show()
-        [(operation,)] = await office.rows("SELECT id FROM operations")
-        await office.click(operation, RENE)
-        await until_true(database, "SELECT bool_and(ended_at IS NOT NULL) FROM runs")
-        worker.stop()
-        await working
-    assert await office.status(operation) == "succeeded"
-    assert office.mail.accepted == 1
-    [line] = await newest_runs(office.engine, TENANT)
-    assert line.status == "succeeded"
-    assert (await history(office.engine, TENANT, run_id)).broken is None
+    await close_a_ticket(await Office.open(database), database, ScriptedModel())

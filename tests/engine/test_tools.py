@@ -8,15 +8,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from sqlalchemy import text
 
 from bot.sandbox.tickets import sandbox_tickets
+from executor.adapters.host_clock import SystemClock, mint_id
 from executor.domain.closing import ProposeClosing
-from executor.domain.ids import TenantId
+from executor.domain.ids import TenantId, slack_principal
 from executor.domain.payloads import JsonObject
 from executor.domain.ticket import BUILTIN_DESK, ChangeKind, Ticket, TicketChange, TicketStatus
 from executor.engine import desk
+from executor.engine.engine import Engine
 from executor.engine.ports import ToolCall
+from executor.engine.setup import activate_policy
 from executor.engine.tools import (
     EFFECT_TOOLS,
     LONGEST_CONVERSATION,
@@ -28,21 +30,27 @@ from executor.engine.tools import (
     unknown_tool,
 )
 from executor.store.database import Database
+from tests.support.office import CHANNEL, policy
 
-TENANT = TenantId("T1")
+TENANT, OTHER = TenantId("T0TEAM1"), TenantId("T0OTHER1")
 
 
 @pytest.fixture
 async def stocked(database: Database) -> Database:
-    async with database.transaction() as conn:
-        await conn.execute(
-            text(
-                "INSERT INTO tenants (id, name, timezone) "
-                "VALUES ('T1', 'One', 'UTC'), ('T2', 'Two', 'UTC')"
-            )
-        )
+    engine = Engine(database, SystemClock(), mint_id)
+    for tenant in (TENANT, OTHER):
+        slack = {"team": tenant, "channel": CHANNEL}
+        await activate_policy(engine, policy(slack=slack))
     await desk.import_tickets(database, TENANT, sandbox_tickets(datetime.now(UTC)))
     return database
+
+
+async def run_tool(
+    database: Database, tenant: TenantId, asked: ToolCall, **given: Any
+) -> JsonObject:
+    """Run it for somebody who may ask for everything there."""
+    requester = slack_principal(tenant, "U0REQUESTER")
+    return await run_read_tool(database, tenant, requester, asked, **given)
 
 
 def call(name: str, **arguments: Any) -> ToolCall:
@@ -61,27 +69,29 @@ def test_every_tool_is_a_read_or_an_effect_and_its_schema_names_the_arguments() 
 
 
 async def test_reading_a_ticket_gives_version_customer_and_conversation(stocked: Database) -> None:
-    result: Any = await run_read_tool(stocked, TENANT, call("read_ticket", ticket_id=4101))
+    result: Any = await run_tool(stocked, TENANT, call("read_ticket", ticket_id=4101))
     assert (result["id"], result["version"], result["status"]) == ("4101", 7, "open")
-    assert result["customer"]["email"] == "pat@cust.example"
-    assert [entry["version"] for entry in result["conversation"]] == list(range(1, 8))
+    assert result["words_of_others"]["customer"]["email"] == "pat@cust.example"
+    assert [entry["version"] for entry in result["words_of_others"]["conversation"]] == list(
+        range(1, 8)
+    )
     json.dumps(result)
 
 
 async def test_searching_is_bounded_and_says_when_there_is_more(stocked: Database) -> None:
-    result: Any = await run_read_tool(stocked, TENANT, call("search_tickets", query=""))
+    result: Any = await run_tool(stocked, TENANT, call("search_tickets", query=""))
     assert len(result["tickets"]) == 10
     assert result["more"] is True
-    found: Any = await run_read_tool(stocked, TENANT, call("search_tickets", query="INVOICE 2291"))
+    found: Any = await run_tool(stocked, TENANT, call("search_tickets", query="INVOICE 2291"))
     assert [ticket["id"] for ticket in found["tickets"]] == ["4101"]
     assert found["more"] is False
 
 
 async def test_another_tenants_tickets_do_not_exist(stocked: Database) -> None:
-    other = TenantId("T2")
-    found = await run_read_tool(stocked, other, call("search_tickets", query=""))
+    other = OTHER
+    found = await run_tool(stocked, other, call("search_tickets", query=""))
     assert found == {"tickets": [], "more": False}
-    read = await run_read_tool(stocked, other, call("read_ticket", ticket_id="4101"))
+    read = await run_tool(stocked, other, call("read_ticket", ticket_id="4101"))
     assert read["error"] == "ticket_unknown"
 
 
@@ -89,11 +99,11 @@ async def test_unknown_hidden_and_effect_tools_get_the_same_short_refusal(
     stocked: Database,
 ) -> None:
     refusals = [
-        await run_read_tool(stocked, TENANT, call("refund", amount=1)),
-        await run_read_tool(
+        await run_tool(stocked, TENANT, call("refund", amount=1)),
+        await run_tool(
             stocked, TENANT, call("read_ticket", ticket_id="4101"), visible={"search_tickets"}
         ),
-        await run_read_tool(stocked, TENANT, call("propose_closing", ticket_id="4101")),
+        await run_tool(stocked, TENANT, call("propose_closing", ticket_id="4101")),
     ]
     assert refusals == [unknown_tool()] * 3
     spelled = json.dumps(unknown_tool())
@@ -115,15 +125,15 @@ async def test_unknown_hidden_and_effect_tools_get_the_same_short_refusal(
 async def test_wrong_arguments_are_answered_with_the_field_and_what_to_do(
     stocked: Database, asked: ToolCall, start: str
 ) -> None:
-    result = await run_read_tool(stocked, TENANT, asked)
+    result = await run_tool(stocked, TENANT, asked)
     assert result["error"] == "arguments_invalid"
     assert str(result["message"]).startswith(start)
 
 
 async def test_a_query_that_no_text_can_match_is_answered_too(stocked: Database) -> None:
-    unstorable = await run_read_tool(stocked, TENANT, call("search_tickets", query="a\0%_\\"))
+    unstorable = await run_tool(stocked, TENANT, call("search_tickets", query="a\0%_\\"))
     assert unstorable == {"tickets": [], "more": False}
-    no_text = await run_read_tool(stocked, TENANT, call("search_tickets", query="a\ud800"))
+    no_text = await run_tool(stocked, TENANT, call("search_tickets", query="a\ud800"))
     assert no_text["error"] == "arguments_invalid"
 
 
@@ -161,12 +171,12 @@ def test_an_endless_conversation_is_bounded_and_keeps_its_beginning_and_end() ->
         changes=changes,
     )
     result: Any = bounded_ticket(ticket)
-    versions = [entry["version"] for entry in result["conversation"]]
+    versions = [entry["version"] for entry in result["words_of_others"]["conversation"]]
     assert versions == [1, *range(102 - len(versions), 101)]
-    assert len(versions) + result["left_out"] == 100
-    assert result["conversation"][-1]["body"].startswith("100:")
-    assert "more characters]" in result["conversation"][-1]["body"]
+    assert len(versions) + result["words_of_others"]["messages_left_out"] == 100
+    assert result["words_of_others"]["conversation"][-1]["body"].startswith("100:")
+    assert result["words_of_others"]["conversation"][-1]["body_characters_left_out"] == 5_004
     assert len(json.dumps(result)) < LONGEST_CONVERSATION + 5_000
     short: Any = bounded_ticket(replace(ticket, changes=changes[:2]))
-    assert "left_out" not in short
-    assert [entry["version"] for entry in short["conversation"]] == [1, 2]
+    assert "messages_left_out" not in short["words_of_others"]
+    assert [entry["version"] for entry in short["words_of_others"]["conversation"]] == [1, 2]

@@ -88,8 +88,8 @@ async def test_a_request_survives_the_death_of_the_bot_and_is_done_once(
             await robot.redeliver(asked)
         else:
             assert asked.acknowledged
-            # What the dead one had taken is due again.
-            await h.move_time(timedelta(seconds=h.durations.outbox_lease_seconds + 1))
+        # What the dead one had taken, in whichever moment that was left to it, is due again.
+        await h.move_time(timedelta(seconds=h.durations.outbox_lease_seconds + 1))
         await h.shown("waits for approval", "Requested by")
         await h.until_operation(OperationStatus.AWAITING)
         assert await h.value("SELECT count(*) FROM agent_requests") == 1

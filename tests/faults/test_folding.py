@@ -5,8 +5,10 @@ from __future__ import annotations
 from executor.domain.approval import Vote
 from executor.domain.budget import Settle
 from executor.domain.transition import NoChange, Reason, Refused
-from executor.engine.budget import Ask, Held, charge_alone, reserve
+from executor.engine.budget import reserve
+from executor.engine.charging import charge_alone
 from executor.engine.click import Recorded
+from executor.engine.purse import Ask, Held
 from executor.engine.report import Report, report
 from executor.engine.setup import activate_policy
 from tests.support.fake_mail import applied, not_applied

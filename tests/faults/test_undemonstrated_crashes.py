@@ -23,6 +23,7 @@ from bot.step_up import StepUp
 from executor.adapters.sealing import FernetSealer, new_key
 from executor.domain.ids import TenantId, operator_principal, slack_principal
 from executor.domain.operation import OperationStatus
+from executor.domain.run import RunStatus
 from executor.engine.desk import write_as_customer
 from executor.engine.failpoint import Commit, Side, point
 from executor.engine.second_factor import STEP_SECONDS, Enrolled, enrol
@@ -218,3 +219,37 @@ async def test_a_second_press_after_a_death_names_what_the_first_one_made(
             await press(h, who, new, "approve")
         await h.until_operation(OperationStatus.STALE, OperationStatus.SUCCEEDED)
         assert h.mailbox.accepted == 1
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("side", Side)
+@pytest.mark.parametrize("commit", [Commit.PAUSE, Commit.RESUME], ids=lambda commit: commit.value)
+async def test_a_run_is_paused_asks_once_and_goes_on_whoever_dies_over_it(
+    database_url: str, tmp_path: Path, nursery: Nursery, commit: Commit, side: Side
+) -> None:
+    policy = make_policy(budget={"run_microusd": 1})
+    async with Harness(database_url, policy=policy, worker=False) as h:
+        await h.start_run("close 4101")
+        mortal = Mortal(h, nursery, tmp_path, program="executor", dies_at=point(commit, side))
+        if commit is Commit.RESUME:
+            await h.start_worker()
+            await h.until_run(1, RunStatus.PAUSED)
+            await h.workers[0].stop()
+            # Nobody wakes it: the slow look has to.
+            await h.rows("UPDATE run_budgets SET limit_microusd = 9000000 RETURNING run_id")
+            await h.move_time(timedelta(seconds=61))
+        await mortal.start()
+        await mortal.is_killed()
+        raises = int(commit is Commit.RESUME or side is Side.AFTER)
+        assert await h.value("SELECT count(*) FROM operations") == raises
+        await h.move_time(timedelta(seconds=61))
+        await h.start_worker()
+        if commit is Commit.PAUSE:
+            await h.until_run(1, RunStatus.PAUSED)
+            card = await h.settled_card(predicate=lambda m: "Raise the limit" in str(m.blocks))
+            assert await h.value("SELECT count(*) FROM operations") == 1
+            await press(h, REVIEWER, card, "approve")
+            await h.until_operation(OperationStatus.SUCCEEDED)
+        else:
+            await h.until_run(1, RunStatus.WAITING)
+            await h.until(h.operations, lambda now: OperationStatus.WITHDRAWN in now)

@@ -6,6 +6,7 @@ is cut.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
@@ -17,11 +18,13 @@ from hypothesis import strategies as st
 from bot.cards import CardPainter, card_environment, view_digest
 from executor.domain.closing_html import html_matches_text
 from executor.domain.email import EmailContent, Mailbox
+from executor.domain.payloads import JsonObject
 from executor.engine.card_record import OperationRecord
-from tests.support.card_reading import DERIVED, Reading, action_ids, part, read_card, undo
+from tests.support.card_reading import DERIVED, Reading, action_ids, body, part, read_card, undo
 from tests.support.hostile import FRAGMENTS, grow, texts
 from tests.support.hostile_records import OPERATIONS, hostile_email, poisoned, spice_of
 from tests.support.mails import rendered_email
+from tests.support.raising_records import tool_record
 from tests.support.records import NONCE, email_content, operation_record, ticket_record
 
 PAINTER = CardPainter(card_environment())
@@ -72,10 +75,10 @@ def read_of(record: OperationRecord, email: EmailContent) -> Reading:
     html = email.html
     return Reading(
         ticket={
-            "Ticket": record.ticket.id,
-            "Version": str(record.ticket.version),
-            "Desk": record.ticket.desk,
-            "Subject": record.ticket.subject,
+            "Ticket": record.target.id,
+            "Version": str(record.target.version),
+            "Desk": record.target.desk,
+            "Subject": record.target.subject,
         },
         sender=told(email.sender),
         to=[told(box) for box in email.to],
@@ -205,3 +208,13 @@ def test_text_that_looks_like_ours_is_told_from_it(fragment: str) -> None:
     for blocks in drawn(record):
         assert read_card(blocks) == read_of(record, email)
         assert part(blocks, "Text").count(END) == 1
+
+
+@settings(max_examples=40)
+@given(texts.filter(bool), texts, st.integers(1, 30_000))
+def test_the_arguments_of_a_tool_are_read_whole_or_cannot_be_approved(
+    name: str, value: str, length: int
+) -> None:
+    arguments: JsonObject = {name: grow(value or "x", length), "count": 2}
+    for blocks in drawn(tool_record(arguments=arguments)):
+        assert json.loads(body(blocks, "Arguments")) == arguments

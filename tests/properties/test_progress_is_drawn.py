@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from bot.card_progress import MOST_STEPS
 from bot.cards import CardPainter, card_environment, text_length
 from bot.sandbox.blocks import over_budget, validate_message
+from executor.domain.effect import EffectKind, EffectStatus
 from executor.domain.operation import OperationStatus
 from executor.domain.policy import ProgressStyle
 from executor.domain.run import RunStatus
 from executor.domain.transition import Reason
 from executor.engine import tools
 from executor.engine.card_record import RunRecord
+from executor.engine.last_account import AccountedOperation
 from executor.engine.progress_record import (
     FailedCallStep,
     Money,
@@ -56,12 +58,23 @@ STEPS: st.SearchStrategy[Step] = st.one_of(
     ),
     st.builds(FailedCallStep, at=TIMES),
 )
+ACCOUNTED = st.builds(
+    AccountedOperation,
+    number=NUMBERS,
+    status=st.sampled_from(OperationStatus),
+    ticket=st.from_regex(r"[0-9]{0,40}", fullmatch=True) | WRITTEN,
+    effects=st.lists(
+        st.tuples(st.sampled_from(EffectKind), st.sampled_from(EffectStatus)), max_size=4
+    ).map(tuple),
+    of_run=st.none() | NUMBERS,
+)
 RUNS = st.builds(
-    lambda steps, spent, status, reason, operations, style: run_record(
+    lambda steps, spent, status, reason, operations, accounted, style: run_record(
         progress=Progress(tuple(steps), Money(spent, 2_000_000)),
         status=status,
         reason=reason,
         operations=tuple(operations),
+        accounted=tuple(accounted),
         style=style,
     ),
     st.lists(STEPS, max_size=2 * MOST_STEPS),
@@ -69,6 +82,7 @@ RUNS = st.builds(
     st.sampled_from(RunStatus),
     st.none() | st.sampled_from(Reason),
     st.lists(OPERATIONS, max_size=15),
+    st.lists(ACCOUNTED, max_size=40),
     st.sampled_from(ProgressStyle),
 )
 

@@ -196,5 +196,5 @@ async def test_b159_a_customers_reply_stops_the_close_and_the_card_tells_of_it(
     assert kinds(outcome["changes"]) == ["customer_message"]
     async with p1.outside.office.database.transaction() as conn:
         card = await read_operation(conn, TENANT, p1.operation)
-    assert [change.body for change in card.ticket.changes_since] == ["still broken"]
-    assert card.ticket.current_version == SEVEN + 1
+    assert [change.body for change in card.target.changes_since] == ["still broken"]
+    assert card.target.current_version == SEVEN + 1

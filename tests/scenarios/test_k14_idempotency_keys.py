@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from sqlalchemy import text
 
 from executor.domain.transition import Reason, Refused
 from executor.engine.start import Started, StartRequest, StartResult, start
+from tests.support import crowd
 from tests.support.failpoints import Crashed, Trap
 from tests.support.fake_mail import applied
 from tests.support.office import RIKO, TENANT, Office
-from tests.support.waiting import another_pool
+from tests.support.waiting import another_pool, until_blocked
 
 
 def _request(key: str, goal: str = "close 4101") -> StartRequest:
@@ -58,6 +60,17 @@ async def test_b188_the_loser_of_a_race_gets_the_same_run_and_no_error(
             ours, theirs = await asyncio.gather(_started(office, key), _started(colleague, key))
             assert ours.run_id == theirs.run_id
             assert sorted([ours.again, theirs.again]) == [False, True]
+
+
+async def test_b188_two_processes_that_are_asked_for_the_same_start_it_once(
+    office: Office, database_url: str
+) -> None:
+    async with office.database.transaction() as conn:
+        await conn.execute(text("SELECT id FROM tenants FOR UPDATE"))
+        processes = await crowd.two_processes("start_the_same", database_url)
+        await until_blocked(database_url, 4)
+    assert await crowd.counts(processes) == [crowd.AT_ONCE] * 2
+    assert await office.rows("SELECT count(*) FROM runs") == [(crowd.AT_ONCE,)]
 
 
 async def test_b191_the_same_words_tomorrow_are_a_new_run_with_a_new_proposal(

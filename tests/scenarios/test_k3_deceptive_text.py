@@ -8,9 +8,9 @@ from html import escape
 
 import pytest
 
-from bot import replies
 from bot.card_parts import Link
 from bot.cards import CardPainter, Drawing, card_environment
+from bot.reason_text import sentence
 from bot.sandbox.blocks import validate_view
 from bot.sandbox.echo import echoed
 from bot.sandbox.mailbox_faults import Fault, Point, Reply
@@ -98,7 +98,7 @@ def test_b030_content_cannot_call_anybody() -> None:
         assert call in seen(drawing)
         assert "<" not in drawing.text
     for reason in Reason:
-        said = replies.sentence(reason, {"by": "<!channel>", "note": call, "is": call})
+        said = sentence(reason, {"by": "<!channel>", "note": call, "is": call})
         assert "<" not in said
 
 

@@ -18,11 +18,13 @@ from executor.domain.approval import Vote
 from executor.domain.budget import Void
 from executor.domain.errors import StaleEpoch
 from executor.engine.asking import Ask, ask
-from executor.engine.budget import Ask as AskForMoney
-from executor.engine.budget import Held, charge_alone, reserve
+from executor.engine.budget import reserve
+from executor.engine.charging import charge_alone
 from executor.engine.compensating import compensate
 from executor.engine.endings import expire
 from executor.engine.opening import Opened, OpenResult, Ready, open_attempts
+from executor.engine.purse import Ask as AskForMoney
+from executor.engine.purse import Held
 from executor.engine.report import Report, report
 from executor.engine.sighting import see_all
 from executor.store.database import Database

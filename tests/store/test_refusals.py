@@ -36,8 +36,7 @@ async def office(database: Database) -> Office:
             "INSERT INTO late_evidence (tenant_id, provider, event_id, reference, mail_id, kind, "
             "evidence, happened_at, received_at, due_at) SELECT id, 'resend', 'msg_1', "
             "gen_random_uuid(), '1', 'bounced', '{}', now(), now(), now() FROM tenants",
-            "INSERT INTO tenant_days (tenant_id, day, limit_microusd) "
-            "SELECT id, '2026-01-01', 9 FROM tenants",
+            "INSERT INTO tenant_days (tenant_id, day) SELECT id, '2026-01-01' FROM tenants",
             "INSERT INTO steps (tenant_id, run_id, number, kind, answers_step, answers_ordinal, "
             "content, recorded_at) SELECT tenant_id, run_id, 2, 'tool', 1, 0, '{}', recorded_at "
             "FROM steps",
@@ -107,6 +106,7 @@ CHECKS: dict[str, list[str]] = {
         "INSERT INTO clock_offset (only_row, moved) VALUES (false, '1 s')",
     ],
     "a_tenant_has_a_short_id": ["INSERT INTO tenants (id, name, timezone) VALUES ('', 'x', 'UTC')"],
+    "a_turn_is_for_known_work": _set("turns", "work = 'nap'"),
     "facts_carry_the_time_of_their_observation": _set(
         "identity_observations", "observed_at = NULL"
     ),
@@ -133,7 +133,8 @@ CHECKS: dict[str, list[str]] = {
         "lease_until = NULL",
     ),
     "only_a_driven_run_is_due": _set("runs", "driven = false"),
-    "only_a_running_run_is_leased": _set("runs", "status = 'waiting'"),
+    "only_a_parked_run_has_an_end_of_its_wait": _set("runs", "parked_until = now()"),
+    "only_a_running_run_is_leased": _set("runs", "status = 'waiting', parked_until = now()"),
     "a_lease_has_an_owner_and_an_end": _set("runs", "lease_until = NULL"),
     "takeovers_are_counted_from_zero": _set("runs", "takeovers = -1"),
     "a_step_is_a_reply_a_result_or_a_question": _set(
@@ -151,6 +152,7 @@ CHECKS: dict[str, list[str]] = {
     "only_live_work_is_due": _set(
         "operations", "status = 'partial', ended_at = now(), lease_owner = NULL, lease_until = NULL"
     ),
+    "what_is_about_a_ticket_names_it_and_nothing_else_does": _set("operations", "desk = NULL"),
     "only_a_reopening_undoes_something": _set("operations", "compensates = id"),
     "only_what_is_partial_is_compensated": _set("operations", "compensate_at = now()"),
     "only_work_in_hand_is_leased": _set("operations", "status = 'unknown'"),
@@ -175,6 +177,14 @@ CHECKS: dict[str, list[str]] = {
     "a_vote_is_yes_or_no": _set("decisions", "vote = 'maybe'"),
     "a_run_never_holds_less_than_nothing": _set("run_budgets", "held_microusd = -1"),
     "a_day_never_holds_less_than_nothing": _set("tenant_days", "held_microusd = -1"),
+    "what_is_unknown_of_a_run_is_held": _set("run_budgets", "unknown_microusd = 1"),
+    "what_is_unknown_of_a_day_is_held": _set("tenant_days", "unknown_microusd = 1"),
+    "a_call_has_a_known_status": _set("model_calls", "status = 'rung'"),
+    "a_call_has_ended_when_its_status_says_so": _set("model_calls", "ended_at = NULL"),
+    "a_failed_call_says_why": _set("model_calls", "status = 'failed'"),
+    "usage_is_told_as_a_whole": _set("model_calls", "input_tokens = NULL"),
+    "tokens_are_not_negative": _set("model_calls", "output_tokens = -1"),
+    "a_request_is_named_by_its_sha256": _set("model_calls", "request_digest = 'x'"),
     "a_reservation_has_a_known_status": _set("reservations", "status = 'lost'"),
     "a_reservation_is_settled_to_an_actual_cost": _set("reservations", "actual_microusd = NULL"),
     "costs_are_not_negative": _set("reservations", "amount_microusd = -1"),
@@ -216,6 +226,14 @@ CHECKS: dict[str, list[str]] = {
     "a_nudge_has_a_known_kind": [
         "INSERT INTO nudges (tenant_id, id, operation_id, approval_id, kind, whom, made_at) "
         "SELECT tenant_id, id, operation_id, id, 'hint', '[]', now() FROM approvals"
+    ],
+    "a_pause_is_at_a_limit_of_its_run_or_of_a_day": [
+        "INSERT INTO pauses (tenant_id, run_id, scope, needed_microusd, paused_at, look_at) "
+        "SELECT tenant_id, id, 'day', 1, now(), now() FROM runs"
+    ],
+    "a_warning_is_about_a_run_or_a_day": [
+        "INSERT INTO budget_warnings (tenant_id, id, used_microusd, limit_microusd, made_at) "
+        "SELECT id, gen_random_uuid(), 1, 1, now() FROM tenants"
     ],
     "failures_are_counted_from_zero": [
         "INSERT INTO second_factors (tenant_id, principal, sealed, enrolled_by, enrolled_at, "

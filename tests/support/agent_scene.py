@@ -10,9 +10,9 @@ from typing import Any
 from executor.domain.agent_request import AgentRequest, Unreadable, read_request
 from executor.domain.ids import OperationId, PrincipalId, RunId, slack_principal
 from executor.domain.policy import Policy
-from executor.engine.card_record import RequestRecord
 from executor.engine.events import StoredEvent
 from executor.engine.replacement_scene import Workshop
+from executor.engine.request_record import RequestRecord
 from executor.engine.request_record import read_request as read_answer
 from executor.engine.requesting import CameTo, Wish, handle_by_asking
 from executor.engine.setup import activate_policy

@@ -45,6 +45,7 @@ from executor.adapters.models.scripted import ScriptedModel
 from executor.domain.operation import OperationStatus
 from executor.domain.policy import Policy
 from executor.domain.run import RunStatus
+from executor.domain.secret_text import LOOKS_ALONE, Secrets
 from executor.engine import desk
 from executor.engine.card_turns import Paces
 from executor.engine.closure_email import ClosureEmails
@@ -203,6 +204,7 @@ class Harness:
     paces: Paces = UNPACED
     webhooks: Sequence[Webhook] = ()
     step_up: StepUp | None = None
+    secrets: Secrets = LOOKS_ALONE
     mailbox: Mailbox = field(default_factory=Mailbox)
     bots: list[RunningBot] = field(default_factory=list)
     workers: list[RunningWorker] = field(default_factory=list)
@@ -349,6 +351,7 @@ class Harness:
             self.durations,
             failpoints or Inert(),
             bell,
+            self.secrets,
         )
         listener = await stack.enter_async_context(listening(database))
         stack.push_async_callback(_ended, asyncio.create_task(bell.run(), name="bell"))

@@ -7,6 +7,7 @@ from executor.adapters.tickets import github_issues, zendesk
 from executor.domain.declaration import Declaration
 from executor.engine.desk import BUILT_IN
 from executor.engine.promises import tell
+from executor.engine.tool_port import declared
 
 DECLARATIONS: tuple[Declaration, ...] = (
     resend.DECLARED,
@@ -15,6 +16,7 @@ DECLARATIONS: tuple[Declaration, ...] = (
     BUILT_IN,
     zendesk.DECLARED,
     github_issues.DECLARED,
+    declared("of tools"),
 )
 
 _HEAD = ("provider", "capability", "window or lag", "an unknown is", "promised", "not promised")

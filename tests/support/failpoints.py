@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 
+from executor.domain.errors import DatabaseUnavailable
 from executor.engine.failpoint import ALL_POINTS
 
 
@@ -58,3 +60,17 @@ class Trace:
     async def reach(self, name: str) -> None:
         """Remember the point."""
         self.points.append(name)
+
+
+@dataclass
+class Away:
+    """The database goes away when one point is reached."""
+
+    name: str
+    reached: bool = False
+
+    async def reach(self, name: str) -> None:
+        """Go away if this is the point."""
+        if name == self.name:
+            self.reached = True
+            raise DatabaseUnavailable("it is away")

@@ -10,15 +10,11 @@ from executor.domain.compensation import LEFT_BECAUSE
 from executor.domain.delivery_event import DeliveryKind
 from executor.domain.email import EmailContent, Mailbox
 from executor.domain.payloads import JsonObject
-from executor.engine.card_record import (
-    ApprovalRecord,
-    AttemptRecord,
-    EffectRecord,
-    OperationRecord,
-    RunRecord,
-    TicketRecord,
-)
+from executor.engine.approval_record import ApprovalRecord
+from executor.engine.card_record import AttemptRecord, EffectRecord, OperationRecord, RunRecord
+from executor.engine.kind_record import ToolCallRecord
 from executor.engine.progress_record import ToolStep
+from executor.engine.ticket_record import TicketRecord
 from executor.engine.word import SAID, SAID_BY
 from tests.support.records import U_APP, delivery_record, ticket_change
 from tests.support.reopening_records import all_states
@@ -56,7 +52,14 @@ def poisoned(record: OperationRecord, spice: Spice, *, many: int = 9) -> Operati
         policy_version=spice("policy"),
         detail=_detail(record, spice),
         desk_problem=None if record.desk_problem is None else spice("problem"),
-        ticket=_ticket(record.ticket, spice, many),
+        ticket=None if record.ticket is None else _ticket(record.ticket, spice, many),
+        tool_call=record.tool_call
+        and ToolCallRecord(
+            spice("server"),
+            spice("tool"),
+            {spice(f"name {n}"): [spice("text"), n, None] for n in range(many)},
+            record.tool_call.cost_microusd,
+        ),
         email=None if record.email is None else hostile_email(spice, many).as_json(),
         effects=tuple(_effect(effect, spice) for effect in record.effects),
         words=tuple(replace(word, note=spice("note")) for word in record.words),

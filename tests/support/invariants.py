@@ -27,16 +27,36 @@ _NEVER = {
         SELECT b.run_id FROM run_budgets b LEFT JOIN (
             SELECT tenant_id, run_id,
                    sum(amount_microusd) FILTER (WHERE status IN ('held', 'unknown')) AS held,
+                   sum(amount_microusd) FILTER (WHERE status = 'unknown') AS unknown,
                    sum(actual_microusd) AS spent
             FROM reservations GROUP BY 1, 2) r USING (tenant_id, run_id)
-        WHERE b.held_microusd <> COALESCE(r.held, 0) OR b.spent_microusd <> COALESCE(r.spent, 0)""",
+        WHERE (b.held_microusd, b.unknown_microusd, b.spent_microusd)
+            <> (COALESCE(r.held, 0), COALESCE(r.unknown, 0), COALESCE(r.spent, 0))""",
     "a day's account that is not the sum of its reservations": """
         SELECT d.day FROM tenant_days d LEFT JOIN (
             SELECT tenant_id, day,
                    sum(amount_microusd) FILTER (WHERE status IN ('held', 'unknown')) AS held,
+                   sum(amount_microusd) FILTER (WHERE status = 'unknown') AS unknown,
                    sum(actual_microusd) AS spent
             FROM reservations GROUP BY 1, 2) r USING (tenant_id, day)
-        WHERE d.held_microusd <> COALESCE(r.held, 0) OR d.spent_microusd <> COALESCE(r.spent, 0)""",
+        WHERE (d.held_microusd, d.unknown_microusd, d.spent_microusd)
+            <> (COALESCE(r.held, 0), COALESCE(r.unknown, 0), COALESCE(r.spent, 0))""",
+    "a call of a model whose money went to another run": """
+        SELECT c.reservation_id FROM model_calls c
+        JOIN reservations v ON v.tenant_id = c.tenant_id AND v.id = c.reservation_id
+        WHERE v.run_id <> c.run_id""",
+    "a call that is over while its money is held as for one that is not": """
+        SELECT c.reservation_id FROM model_calls c
+        JOIN reservations v ON v.tenant_id = c.tenant_id AND v.id = c.reservation_id
+        WHERE (c.status = 'asked') <> (v.status = 'held')""",
+    "a recorded reply of a model that no call was made for": """
+        SELECT s.run_id FROM (
+            SELECT tenant_id, run_id, count(*) AS replies FROM steps
+            WHERE kind = 'model' AND content ? 'usage' GROUP BY 1, 2) s
+        LEFT JOIN (
+            SELECT tenant_id, run_id, count(*) AS calls FROM model_calls
+            WHERE status = 'replied' GROUP BY 1, 2) c USING (tenant_id, run_id)
+        WHERE s.replies > COALESCE(c.calls, 0)""",
     "a closing that is compensated without a reopening that was done": """
         SELECT o.id FROM operations o WHERE o.status = 'compensated' AND NOT EXISTS (
             SELECT FROM operations r WHERE r.tenant_id = o.tenant_id AND r.compensates = o.id

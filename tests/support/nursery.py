@@ -137,6 +137,8 @@ def main() -> None:
             if not request:
                 break
             module, environ = json.loads(request)
+            if environ.get("SIGNOFF_MODEL"):
+                _import_what_real_models_need()
             report, output = descriptors
             pid = os.fork()
             if pid == 0:
@@ -159,6 +161,16 @@ def _read_what_all_of_them_read() -> None:
     all_statements()
     CardPainter(card_environment())
     ClosureEmails()
+
+
+def _import_what_real_models_need() -> None:
+    """Import that once, when the first fork is wanted that asks a real model; it takes long."""
+    for name in ("anthropic_messages", "openai_chat", "prices", "remote"):
+        importlib.import_module(f"executor.adapters.models.{name}")
+    # What each of them imports and reads with its first request.
+    for name in ("anyio._backends._asyncio", "anthropic.resources", "openai.resources"):
+        importlib.import_module(name)
+    importlib.import_module("genai_prices.data_snapshot").get_snapshot()
 
 
 def _report_ends(reports: dict[int, int]) -> None:

@@ -50,6 +50,7 @@ from executor.engine.providers import Providers
 from executor.engine.report import Report, report
 from executor.engine.setup import activate_policy
 from executor.engine.start import Started, StartRequest, start
+from executor.engine.tool_port import ToolServers
 from executor.store import clock, desk
 from executor.store.cards import SubjectKind
 from executor.store.database import Database
@@ -79,6 +80,8 @@ def policy(**changes: object) -> Policy:
             "approvers": ["U0REVIEWER", "U0SECOND", "U0REQUESTER"],
         },
         "email": {"from": "Acme Support <support@acme.example>", "signature": "Acme Support"},
+        # Runs that a test walks by hand stay at work, as many as it likes.
+        "admission": {"max_active_runs": 1_000},
     }
     return Policy.model_validate(document | changes)
 
@@ -112,11 +115,12 @@ class Office(Reading):
     claims: dict[RunId, ClaimedRun] = field(default_factory=dict)
     held: dict[OperationId, ClaimedOperation] = field(default_factory=dict)
     desk: TicketDesk | None = None
+    tools: ToolServers | None = None
 
     @property
     def providers(self) -> Providers:
         """What a worker of this office works with outside."""
-        return Providers(self.mail, self.desk)
+        return Providers(self.mail, self.desk, self.tools)
 
     @classmethod
     async def open(
@@ -394,7 +398,7 @@ class Office(Reading):
         """Return another process's view of the same office: the same mailbox, another engine."""
         other = database or self.database
         engine = Engine(other, SystemClock(), mint_id, self.engine.durations, failpoints or Inert())
-        return Office(other, engine, self.mail, self.emails, desk=self.desk)
+        return Office(other, engine, self.mail, self.emails, desk=self.desk, tools=self.tools)
 
     async def later_unseen(self, **by: float) -> None:
         """Let time pass on the database's clock, and look at nobody."""

@@ -36,7 +36,7 @@ DO $$ DECLARE found record; BEGIN
                  JOIN information_schema.tables t USING (table_schema, table_name)
                  WHERE c.column_name = 'tenant_id' AND c.table_schema = 'public'
                    AND t.table_type = 'BASE TABLE'
-                   AND c.table_name NOT IN ('policies', 'identity_observations') LOOP
+                   AND c.table_name NOT IN ('policies', 'identity_observations', 'turns') LOOP
         EXECUTE format('UPDATE %I SET tenant_id = %L WHERE tenant_id = %L', found.owner,
                        '{new}', '{old}');
     END LOOP;

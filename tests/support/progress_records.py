@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from executor.domain.effect import EffectStatus
 from executor.domain.operation import OperationStatus
 from executor.domain.policy import ProgressStyle
 from executor.domain.run import RunStatus
@@ -20,7 +21,7 @@ from executor.engine.progress_record import (
     Step,
     ToolStep,
 )
-from tests.support.records import NOW, U_APP, run_record
+from tests.support.records import NOW, U_APP, accounted, run_record
 
 
 def at(minutes: int) -> Any:
@@ -60,9 +61,14 @@ def way(*steps: Step, spent: int = 123_456) -> Progress:
 
 def progress_states() -> dict[str, RunRecord]:
     """One run for each thing that its message can say, by a name that says which."""
-    s = OperationStatus
+    s, e = OperationStatus, EffectStatus
     begun = run_record(
-        status=RunStatus.RUNNING, reason=None, summary="", operations=(), ended_at=None
+        status=RunStatus.RUNNING,
+        reason=None,
+        summary="",
+        operations=(),
+        accounted=(),
+        ended_at=None,
     )
     waiting = replace(begun, status=RunStatus.WAITING, operations=((12, s.AWAITING),))
     way_there = (searched(1), read(2), proposed(3, s.AWAITING))
@@ -80,7 +86,10 @@ def progress_states() -> dict[str, RunRecord]:
         proposed(8, s.SUCCEEDED, 13),
     )
     ended = run_record(
-        progress=eventful, operations=((12, s.REJECTED), (13, s.SUCCEEDED)), reason=Reason.COMPLETED
+        progress=eventful,
+        operations=((12, s.REJECTED), (13, s.SUCCEEDED)),
+        accounted=(accounted(12, s.REJECTED), accounted(13, s.SUCCEEDED)),
+        reason=Reason.COMPLETED,
     )
     many = way(*(read(n, str(4100 + n)) for n in range(1, 20)))
     return {
@@ -102,6 +111,7 @@ def progress_states() -> dict[str, RunRecord]:
             reason=Reason.NOBODY_DECIDED,
             progress=way(searched(1), read(2), proposed(3, s.EXPIRED)),
             operations=((12, s.EXPIRED),),
+            accounted=(accounted(12, s.EXPIRED),),
             ended_at=at(60),
         ),
         "run_cancelled_on_its_way": replace(
@@ -109,6 +119,64 @@ def progress_states() -> dict[str, RunRecord]:
             status=RunStatus.CANCELLED,
             reason=Reason.CANCELLED,
             progress=way(read(1, is_answered=False)),
+            accounted=(),
             ended_at=at(2),
         ),
+        "run_being_cancelled": replace(
+            begun,
+            status=RunStatus.CANCELLING,
+            reason=Reason.CANCELLED,
+            progress=way(read(1), proposed(2, s.EXECUTING)),
+            operations=((12, s.EXECUTING), (13, s.WITHDRAWN)),
+            accounted=(
+                accounted(12, s.EXECUTING, e.APPLIED, e.DISPATCHED),
+                accounted(13, s.WITHDRAWN, ticket="4102"),
+            ),
+        ),
+        "run_parked_too_long": replace(
+            waiting,
+            status=RunStatus.FAILED,
+            reason=Reason.PARKED_TOO_LONG,
+            progress=way(proposed(3, s.WITHDRAWN)),
+            operations=((12, s.WITHDRAWN),),
+            accounted=(accounted(12, s.WITHDRAWN),),
+            ended_at=at(60),
+        ),
+        "run_out_of_tokens": replace(
+            begun,
+            status=RunStatus.FAILED,
+            reason=Reason.TOKEN_LIMIT,
+            progress=way(
+                read(1),
+                refused(2, Reason.VERSION_NOT_READ),
+                replace(proposed(4, s.AWAITING, ticket="4103"), is_answered=False, operation=None),
+                replace(refused(5, Reason.CONFLICTS_WITH), ticket="<!channel> 4104"),
+            ),
+            accounted=(),
+            ended_at=at(60),
+        ),
+        "run_with_every_end": ended_with_everything(),
     }
+
+
+def ended_with_everything() -> RunRecord:
+    """A run that was stopped, with one operation for each thing that its last account can say."""
+    s, e = OperationStatus, EffectStatus
+    many = tuple(accounted(number, s.REJECTED) for number in range(20, 30))
+    return run_record(
+        status=RunStatus.CANCELLED,
+        reason=Reason.CANCELLED,
+        operations=(),
+        accounted=(
+            accounted(12, s.SUCCEEDED),
+            accounted(13, s.PARTIAL, e.APPLIED, e.NOT_APPLIED),
+            accounted(14, s.COMPENSATED, e.APPLIED, e.NOT_APPLIED),
+            accounted(15, s.LEFT, e.APPLIED, e.NOT_APPLIED),
+            accounted(16, s.UNKNOWN, e.APPLIED, e.UNKNOWN),
+            accounted(17, s.SUPERSEDED),
+            accounted(18, s.AWAITING, of_run=6),
+            *many,
+            accounted(30, s.STALE),
+            accounted(31, s.FAILED, e.NOT_APPLIED, e.SKIPPED),
+        ),
+    )

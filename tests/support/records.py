@@ -32,20 +32,19 @@ from executor.domain.run import RunStatus
 from executor.domain.terms import Requirement, Terms
 from executor.domain.ticket import ChangeKind, TicketChange, TicketStatus
 from executor.domain.transition import Reason
+from executor.engine.approval_record import ApprovalRecord, VoteRecord
 from executor.engine.card_record import (
-    ApprovalRecord,
     AttemptRecord,
     DeliveryRecord,
-    DoubtRecord,
     EffectRecord,
     OperationRecord,
-    PreviousRevision,
     RunRecord,
-    SuccessorRecord,
-    TicketRecord,
-    VoteRecord,
     WordRecord,
 )
+from executor.engine.doubt_record import DoubtRecord
+from executor.engine.last_account import AccountedOperation
+from executor.engine.revision_record import PreviousRevision, SuccessorRecord
+from executor.engine.ticket_record import TicketRecord
 from executor.engine.word import SAID, SAID_BY, Said
 
 TEAM = TenantId("TEAM1")
@@ -251,6 +250,17 @@ def word_record(said: Said, by: PrincipalId = U_APP, note: str = "", **changes: 
     return replace(word, **changes)
 
 
+def accounted(
+    number: int, status: OperationStatus, *effects: EffectStatus, **changes: Any
+) -> AccountedOperation:
+    """The closing of ticket 4101 and its email, whose effects stand so."""
+    done = status is OperationStatus.SUCCEEDED
+    stand = effects or (EffectStatus.APPLIED if done else EffectStatus.PLANNED,) * 2
+    kinds = (EffectKind.TICKET_CLOSE, EffectKind.EMAIL_SEND)
+    operation = AccountedOperation(number, status, "4101", tuple(zip(kinds, stand, strict=True)))
+    return replace(operation, **changes)
+
+
 def run_record(**changes: Any) -> RunRecord:
     """run_7, finished, with one operation that was done."""
     record = RunRecord(
@@ -265,6 +275,7 @@ def run_record(**changes: Any) -> RunRecord:
         operations=((12, OperationStatus.SUCCEEDED),),
         created_at=NOW,
         ended_at=NOW + timedelta(hours=1),
+        accounted=(accounted(12, OperationStatus.SUCCEEDED),),
     )
     return replace(record, **changes)
 
@@ -562,6 +573,19 @@ def _states() -> dict[str, OperationRecord | RunRecord]:
         ),
         "run_succeeded": run_record(),
         "run_cancelled": run_record(
-            status=RunStatus.CANCELLED, reason=Reason.CANCELLED, summary="", operations=()
+            status=RunStatus.CANCELLED,
+            reason=Reason.CANCELLED,
+            summary="",
+            operations=(),
+            accounted=(),
+        ),
+        "run_put_off_by_its_model": run_record(
+            status=RunStatus.WAITING,
+            reason=None,
+            summary="",
+            operations=(),
+            accounted=(),
+            ended_at=None,
+            model_asked_again_at=NOW,
         ),
     }

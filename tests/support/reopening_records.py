@@ -26,6 +26,7 @@ from executor.engine.card_record import (
     UndoneRecord,
 )
 from tests.support.progress_records import progress_states
+from tests.support.raising_records import raising_states
 from tests.support.records import (
     NOW,
     U_APP,
@@ -117,7 +118,7 @@ def reopening_states() -> dict[str, OperationRecord]:
     return {
         "awaiting_reopening": reopening_record(),
         "awaiting_reopening_but_ticket_moved": reopening_record(
-            ticket=replace(reopening_record().ticket, current_version=9, changes_since=(moved,))
+            ticket=replace(reopening_record().target, current_version=9, changes_since=(moved,))
         ),
         "reopen_approved": reopening_record(
             s.APPROVED, approval=replace(_CONSUMED, status=ApprovalStatus.GRANTED)
@@ -135,7 +136,7 @@ def reopening_states() -> dict[str, OperationRecord]:
             reason=Reason.VERSION_CHANGED,
             approval=_CONSUMED,
             ended_at=NOW,
-            ticket=replace(reopening_record().ticket, current_version=9, changes_since=(moved,)),
+            ticket=replace(reopening_record().target, current_version=9, changes_since=(moved,)),
         ),
         "reopen_succeeded": reopening_record(
             s.SUCCEEDED,
@@ -188,4 +189,4 @@ def reopening_states() -> dict[str, OperationRecord]:
 def all_states() -> dict[str, OperationRecord | RunRecord]:
     """One record for each state that a card can show, by a name that says which."""
     reopening = {name: dated(record) for name, record in reopening_states().items()}
-    return {**states(), **reopening, **progress_states()}
+    return {**states(), **reopening, **progress_states(), **raising_states()}

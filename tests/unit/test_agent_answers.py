@@ -16,12 +16,8 @@ from executor.domain.ids import TenantId
 from executor.domain.operation import OperationStatus
 from executor.domain.run import RunStatus
 from executor.domain.transition import Reason, Refused
-from executor.engine.card_record import (
-    CardRecord,
-    RequestedOperation,
-    RequestedRun,
-    RequestRecord,
-)
+from executor.engine.card_record import CardRecord
+from executor.engine.request_record import RequestedOperation, RequestedRun, RequestRecord
 from tests.support.card_reading import nodes
 from tests.support.hostile import texts
 from tests.support.records import NONCE, operation_record, run_record

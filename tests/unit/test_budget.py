@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from itertools import product
 
 import pytest
@@ -21,8 +22,11 @@ from executor.domain.budget import (
     Void,
     budget_day,
     decide,
+    output_within,
+    renewal,
     reserve,
 )
+from executor.domain.price import CostBound
 from executor.domain.transition import NoChange, Reason, Refused
 
 S = ReservationStatus
@@ -41,6 +45,8 @@ def test_every_status_answers_every_event(status: ReservationStatus, name: str) 
         assert isinstance(decision, Charge)
         expected = {"settle": (10, 7), "void": (10, 0), "lose sight": (0, 0)}[name]
         assert (decision.released_microusd, decision.spent_microusd) == expected
+        grows = {("held", "unknown"): 10, ("unknown", "settled"): -10, ("unknown", "voided"): -10}
+        assert decision.unknown_microusd == grows.get((status.value, target.value), 0)
     else:
         assert decision == NoChange()
 
@@ -97,3 +103,44 @@ def test_the_first_limit_that_refuses_is_named() -> None:
 )
 def test_a_day_is_the_tenants_own(moment: datetime, timezone: str, day: date) -> None:
     assert budget_day(moment, timezone) == day
+
+
+@pytest.mark.parametrize(
+    ("day", "timezone", "renews_at"),
+    [
+        (date(2026, 3, 2), "Europe/Amsterdam", "2026-03-02T23:00:00+00:00"),
+        (date(2026, 3, 29), "Europe/Amsterdam", "2026-03-29T22:00:00+00:00"),
+        # No midnight: at 24:00 the clocks of Cairo go to 01:00.
+        (date(2026, 4, 23), "Africa/Cairo", "2026-04-23T22:00:00+00:00"),
+        # Two midnights: at 01:00 the clocks of Havana go back to 00:00.
+        (date(2026, 10, 31), "America/Havana", "2026-11-01T04:00:00+00:00"),
+    ],
+)
+def test_a_day_ends_at_the_first_moment_of_the_next(
+    day: date, timezone: str, renews_at: str
+) -> None:
+    assert renewal(day, timezone) == {"day": day.isoformat(), "renews_at": renews_at}
+    moment = datetime.fromisoformat(renews_at)
+    assert budget_day(moment, timezone) == day + timedelta(days=1)
+    assert budget_day(moment - timedelta(microseconds=1), timezone) == day
+
+
+@pytest.mark.parametrize(
+    ("left", "wanted", "output"),
+    [
+        (10_000, 4_000, 4_000),
+        (3_000, 4_000, 2_000),
+        (1_256, 4_000, 256),
+        (1_255, 4_000, 256),
+        (0, 4_000, 256),
+        (0, 100, 100),
+    ],
+)
+@pytest.mark.parametrize("scope", ["run", "day"])
+def test_a_call_may_write_what_the_tighter_limit_leaves_but_never_too_little(
+    left: int, wanted: int, output: int, scope: str
+) -> None:
+    tight, ample = Account(left, 0, 0), Account(10**9, 0, 0)
+    run, day = (tight, ample) if scope == "run" else (ample, tight)
+    bound = CostBound(Decimal(1_000), Decimal(1))
+    assert output_within(run, day, bound, wanted) == output

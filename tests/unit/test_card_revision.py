@@ -7,7 +7,8 @@ import json
 from bot.cards import CardPainter, card_environment
 from bot.sandbox.blocks import validate_message, validate_view
 from executor.domain.operation import OperationStatus
-from executor.engine.card_record import OperationRecord, PreviousRevision
+from executor.engine.card_record import OperationRecord
+from executor.engine.revision_record import PreviousRevision
 from tests.support.card_reading import action_ids, literals, outside_literals, part, undo
 from tests.support.records import (
     NONCE,

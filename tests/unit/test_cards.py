@@ -134,11 +134,13 @@ def test_approve_is_there_exactly_while_it_would_count() -> None:
     assert actions.pop("stale") == ["propose_again"]
     assert actions.pop("awaiting_reopening_but_ticket_moved") == ["reject"]
     assert actions.pop("unknown_not_to_be_repeated") == [a for a in SETTLE if "again" not in a]
+    assert actions.pop("tool_unknown") == SETTLE
     for asked in ("left", "half_sent_again", "after_the_key", "not_found", "whether_closed"):
         assert actions.pop(f"unknown_{asked}") == SETTLE
     for name, found in actions.items():
-        reopens = "reopening" in name
-        edit, more = ([], []) if reopens else (["edit"], ["ask", "withdraw"])
+        by_itself = "reopening" in name or "raise" in name
+        edit = [] if by_itself or "tool" in name else ["edit"]
+        more = [] if by_itself else ["ask", "withdraw"]
         deciding = ["approve", *edit, "reject", *more]
         assert found == (deciding if name.startswith("awaiting") else []), name
     for name, record in states().items():

@@ -97,3 +97,29 @@ def test_what_no_email_could_be_made_with_is_refused_with_the_policy(
 ) -> None:
     with pytest.raises(ValidationError, match=r"email\.(from|reply_to|signature)"):
         policy(email=email)
+
+
+def test_whoever_may_raise_a_limit_is_looked_at_and_has_a_role_that_there_is() -> None:
+    asked = policy(budget={"approvers": ["group:S0MONEY", "role:operator"]})
+    assert "S0MONEY" in asked.groups
+    with pytest.raises(ValueError, match=r"roles\.money"):
+        policy(budget={"approvers": ["role:money"]})
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"budget": {"run_microusd": 2**63}},
+        {"budget": {"day_microusd": 2**63}},
+        {"budget": {"most_run_microusd": 2**63}},
+        {"budget": {"most_day_microusd": 2**63}},
+        {"budget": {"run_microusd": -1}},
+        {"costs": {"email.send": 2**63}},
+        {"servers": {"shop": {"command": ["shop"], "costs": {"refund": 2**63}}}},
+    ],
+)
+def test_an_amount_that_the_database_could_not_count_is_refused_with_the_policy(
+    sections: dict[str, dict[str, object]],
+) -> None:
+    with pytest.raises(ValidationError, match="equal to"):
+        policy(**sections)

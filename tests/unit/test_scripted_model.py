@@ -95,6 +95,7 @@ class Desk:
         raise AssertionError("the model does not come to an end")
 
     def answer(self, call: ToolCall) -> JsonObject:
+        assert not isinstance(call.arguments, str), "it spells its arguments well"
         if call.name == "read_ticket":
             found = self.tickets.get(str(call.arguments["ticket_id"]))
             return bounded_ticket(found) if found else {"error": "ticket_unknown", "message": "?"}

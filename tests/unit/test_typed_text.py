@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from bot.replies import escape_mrkdwn
+from bot.mrkdwn import escape_mrkdwn
 from bot.typed_text import as_typed
 from tests.support.hostile import texts
 

@@ -25,14 +25,17 @@ from bot.pending_list import MOST_LISTED, pending_text
 from bot.sandbox.blocks import validate_message, validate_view
 from bot.view_origin import ViewOrigin
 from executor.domain.approval import Vote
+from executor.domain.grant import Resource
 from executor.domain.ids import OperationId, TenantId, slack_principal
 from executor.domain.intent import CLOSE_TICKET, REOPEN_TICKET
 from executor.domain.run import RunStatus
 from executor.domain.terms import Requirement
 from executor.domain.transition import Reason
-from executor.engine.card_record import OperationRecord, QuestionRecord, VoteRecord
+from executor.engine.approval_record import VoteRecord
+from executor.engine.card_record import OperationRecord
 from executor.engine.home import Home, InDoubt, OwnRun
 from executor.engine.pending import Pending, PendingLine
+from executor.engine.question_record import QuestionRecord
 from tests.support.card_reading import literals, nodes, outside_literals
 from tests.support.records import NONCE, operation_record
 
@@ -70,7 +73,7 @@ def _home(count: int, more: int) -> Home:
         InDoubt(
             OperationId(UUID(int=number)),
             number,
-            "4109",
+            Resource(CLOSE_TICKET, "builtin", "4109"),
             NOW - timedelta(hours=number),
             NOW + timedelta(minutes=5) if number == 2 else None,
             (Requirement("approval", 1, ("role:approver", "U0SAM", "group:S0LEGAL")),),

@@ -24,6 +24,9 @@ CREATE TABLE runs (
     takeovers      integer NOT NULL DEFAULT 0,
     created_at     timestamptz NOT NULL,
     deadline_at    timestamptz NOT NULL,
+    -- A run is parked while it waits or is paused; nobody keeps it so for longer than that in a row.
+    max_parked_seconds integer NOT NULL,
+    parked_until   timestamptz,
     ended_at       timestamptz,
     PRIMARY KEY (tenant_id, id),
     CONSTRAINT a_run_has_a_number_of_its_own UNIQUE (tenant_id, number),
@@ -36,14 +39,17 @@ CREATE TABLE runs (
     CONSTRAINT an_ended_run_is_not_due CHECK (ended_at IS NULL OR due_at IS NULL),
     CONSTRAINT only_a_driven_run_is_due CHECK (driven OR due_at IS NULL),
     CONSTRAINT only_a_running_run_is_leased CHECK (lease_owner IS NULL OR status = 'running'),
+    CONSTRAINT only_a_parked_run_has_an_end_of_its_wait
+        CHECK ((status IN ('waiting', 'paused')) = (parked_until IS NOT NULL)),
     CONSTRAINT takeovers_are_counted_from_zero CHECK (takeovers >= 0),
     CONSTRAINT a_lease_has_an_owner_and_an_end CHECK ((lease_owner IS NULL) = (lease_until IS NULL)),
     CONSTRAINT a_run_stands_where_its_journal_ends
         FOREIGN KEY (tenant_id, machine, id, seq, status)
         REFERENCES journal (tenant_id, machine, entity_id, seq, target)
 );
-CREATE INDEX runs_that_are_due ON runs (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX runs_that_are_due ON runs (tenant_id, due_at, number) WHERE due_at IS NOT NULL;
 CREATE INDEX runs_not_ended_by_deadline ON runs (deadline_at) WHERE ended_at IS NULL;
+CREATE INDEX runs_that_are_parked ON runs (parked_until) WHERE parked_until IS NOT NULL;
 CREATE INDEX runs_not_ended_by_requester ON runs (tenant_id, requester) WHERE ended_at IS NULL;
 
 -- A step is one recorded turn: a model reply, the result of one of its tool calls, or a question of a

@@ -21,9 +21,12 @@ CREATE TABLE operations (
     editor           text,
     -- The operation whose place this one took: an earlier revision, or what was out of date.
     replaces         uuid,
-    desk             text NOT NULL,
-    ticket_id        text NOT NULL,
-    ticket_version   bigint NOT NULL,
+    -- What rights are asked for: a ticket of a desk, a tool of a server, a limit of the budget.
+    place            text NOT NULL,
+    thing            text NOT NULL,
+    desk             text,
+    ticket_id        text,
+    ticket_version   bigint,
     closed_version   bigint,
     -- Versions of outside tickets, which are compared; their ticket_version is for people only.
     ticket_stamp     jsonb,
@@ -61,6 +64,10 @@ CREATE TABLE operations (
             ('awaiting', 'approved', 'rejected', 'expired', 'superseded', 'withdrawn', 'stale')),
     CONSTRAINT only_live_work_is_due CHECK (
         due_at IS NULL OR status IN ('approved', 'executing', 'unknown')),
+    CONSTRAINT what_is_about_a_ticket_names_it_and_nothing_else_does CHECK (
+        CASE WHEN kind IN ('close_ticket', 'reopen_ticket')
+             THEN num_nonnulls(desk, ticket_id, ticket_version) = 3
+             ELSE num_nonnulls(desk, ticket_id, ticket_version, ticket_stamp) = 0 END),
     CONSTRAINT only_a_reopening_undoes_something
         CHECK ((kind = 'reopen_ticket') = (compensates IS NOT NULL)),
     FOREIGN KEY (tenant_id, compensates) REFERENCES operations (tenant_id, id),
@@ -84,7 +91,7 @@ CREATE UNIQUE INDEX one_live_operation_an_intent_key ON operations (tenant_id, i
 -- prove an earlier operation of the same key applied, and that fact must be storable.
 CREATE INDEX operations_that_may_have_succeeded ON operations (tenant_id, intent_key)
     WHERE status IN ('succeeded', 'failed');
-CREATE INDEX operations_that_are_due ON operations (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX operations_that_are_due ON operations (tenant_id, due_at, number) WHERE due_at IS NOT NULL;
 CREATE INDEX operations_whose_runs_wait_to_be_woken ON operations (tenant_id, id) WHERE wake_pending;
 -- An operation is replaced once: two edits, or two presses of the same button, make one successor.
 CREATE UNIQUE INDEX one_successor_an_operation ON operations (tenant_id, replaces)

@@ -126,14 +126,20 @@ WHERE tenant_id = :tenant AND approval_id = :approval ORDER BY decided_at, princ
 
 -- name: approvals_past_their_time
 -- Find approvals whose time to decide, or time to use, is over, and those of repeats that have
--- outlived the doubt that they are about.
-(SELECT tenant_id, operation_id FROM approvals
- WHERE status = 'open' AND decide_by <= (SELECT signoff_clock())
- ORDER BY decide_by LIMIT :most)
+-- outlived the doubt that they are about; tenants take turns.
+(SELECT tenant_id, operation_id FROM (
+     SELECT tenant_id, operation_id, decide_by,
+            row_number() OVER (PARTITION BY tenant_id ORDER BY decide_by) AS place
+     FROM approvals WHERE status = 'open' AND decide_by <= (SELECT signoff_clock())
+ ) undecided
+ ORDER BY place, decide_by LIMIT :most)
 UNION ALL
-(SELECT tenant_id, operation_id FROM approvals
- WHERE status = 'granted' AND use_by <= (SELECT signoff_clock())
- ORDER BY use_by LIMIT :most)
+(SELECT tenant_id, operation_id FROM (
+     SELECT tenant_id, operation_id, use_by,
+            row_number() OVER (PARTITION BY tenant_id ORDER BY use_by) AS place
+     FROM approvals WHERE status = 'granted' AND use_by <= (SELECT signoff_clock())
+ ) unused
+ ORDER BY place, use_by LIMIT :most)
 UNION
 (SELECT a.tenant_id, a.operation_id FROM approvals a
  JOIN operations o ON o.tenant_id = a.tenant_id AND o.id = a.operation_id

@@ -1,7 +1,7 @@
 -- name: show_operation
 -- Read one operation with its run and its first approval, as its card shows it; takes no lock.
 SELECT o.id, o.number, o.status, o.run_id, o.requester, o.digest, o.content_revision, o.policy_version,
-       o.intent, o.desk, o.ticket_id, o.ticket_version, o.reason, o.detail, o.created_at, o.opened_at,
+       o.intent, o.place, o.thing, o.desk, o.ticket_id, o.ticket_version, o.reason, o.detail, o.created_at, o.opened_at,
        o.ended_at, o.intent_key, o.closed_version, o.desk_problem, o.kind,
        o.risks, o.editor,
        r.number AS run_number, r.goal,

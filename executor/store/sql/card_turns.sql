@@ -18,7 +18,8 @@ FROM old o WHERE c.tenant_id = o.tenant_id AND c.subject_id = o.subject_id;
 -- Read the cards without a message that are due, drawn just now or looked for, the first of each
 -- place; with where they ask to be shown. For so many tries a run's own word goes to where the run was
 -- asked for (that of a run without a driver under its operation's card), an answer or a reminder under
--- the card that it is about, and what an agent is told under its request; takes no lock.
+-- the card that it is about, a warning of a limit in its run's thread, and what an agent is told under
+-- its request; takes no lock.
 SELECT w.* FROM (
     SELECT c.subject_id, c.subject_kind, c.unseen_since, o.number, p.channel, p.thread_ts,
            c.due_at <= :now AS is_due, COALESCE(c.lease_until > :now, false) AS is_in_hand,
@@ -38,8 +39,11 @@ SELECT w.* FROM (
         AND c.failures < :tries
     LEFT JOIN agent_requests h ON h.tenant_id = r.tenant_id AND h.run_id = r.id
         AND h.outcome = 'accepted'
+    LEFT JOIN budget_warnings b ON b.tenant_id = c.tenant_id AND b.id = c.subject_id
+        AND c.failures < :tries
+    LEFT JOIN runs warned ON warned.tenant_id = b.tenant_id AND warned.id = b.run_id
     LEFT JOIN cards about ON about.tenant_id = c.tenant_id
-        AND about.subject_id = COALESCE(q.operation_id, n.operation_id)
+        AND about.subject_id = COALESCE(q.operation_id, n.operation_id, b.run_id)
     LEFT JOIN LATERAL (
         SELECT k.channel, k.ts FROM operations i
         JOIN cards k ON k.tenant_id = i.tenant_id AND k.subject_id = i.id AND k.ts IS NOT NULL
@@ -49,10 +53,14 @@ SELECT w.* FROM (
     CROSS JOIN LATERAL (
         SELECT COALESCE(a.terms ->> 'channel', about.channel, g.channel, h.channel, last.channel,
                         r.reply_to ->> 'channel') AS channel,
-               COALESCE(about.ts, g.thread_ts, h.thread_ts, last.ts,
+               COALESCE(CASE WHEN warned.reply_to ->> 'channel' = about.channel
+                             THEN warned.reply_to ->> 'thread_ts' END, about.ts, g.thread_ts, h.thread_ts, last.ts,
                         r.reply_to ->> 'thread_ts') AS thread_ts
     ) p
     WHERE c.tenant_id = :tenant AND c.ts IS NULL
+      -- A warning waits for the message of its run, whose thread it goes to, as long as that may come.
+      AND (b.run_id IS NULL OR about.subject_id IS NULL OR about.ts IS NOT NULL
+           OR about.failures >= :tries)
       AND (c.due_at <= :now OR c.lease_until > :now OR c.posting_nonce IS NOT NULL)
 ) AS w
 WHERE w.place_in_line <= :each;

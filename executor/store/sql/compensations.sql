@@ -1,8 +1,12 @@
 -- name: closings_to_compensate
--- Find closings whose email was not sent and of whose ticket nothing has been decided yet.
-SELECT tenant_id, id FROM operations
-WHERE compensate_at <= (SELECT signoff_clock())
-ORDER BY compensate_at LIMIT :most;
+-- Find closings whose email was not sent and of whose ticket nothing has been decided yet; tenants take
+-- turns.
+SELECT tenant_id, id FROM (
+    SELECT tenant_id, id, compensate_at,
+           row_number() OVER (PARTITION BY tenant_id ORDER BY compensate_at) AS place
+    FROM operations WHERE compensate_at <= (SELECT signoff_clock())
+) due
+ORDER BY place, compensate_at LIMIT :most;
 
 -- name: plan_compensations
 -- Say when closings are looked at again for a reopening; NULL: one was asked for.

@@ -42,11 +42,13 @@ ORDER BY id
 FOR UPDATE;
 
 -- name: desk_search_tickets
--- Find tickets in which every pattern occurs (fields or conversation); open ones first, then newest.
+-- Find tickets in which every pattern occurs (fields or conversation), of those named if some are;
+-- open ones first, then newest.
 SELECT id, version, status, subject, customer_name, customer_email, language, times_opened,
        updated_at
 FROM desk_tickets AS ticket
 WHERE tenant_id = :tenant
+  AND (CAST(:only AS text[]) IS NULL OR id = ANY (CAST(:only AS text[])))
   AND NOT EXISTS (
     SELECT FROM unnest(CAST(:patterns AS text[])) AS wanted (pattern)
     WHERE concat_ws(

@@ -115,23 +115,30 @@ WITH moves AS (
 SELECT id FROM moved;
 
 -- name: attempts_to_conclude
--- Find tries whose last possible moment is over, whoever holds the lease.
+-- Find tries whose last possible moment is over, whoever holds the lease; tenants take turns.
 SELECT tenant_id, id, operation_id, effect_id, number, status, capability, provider, opened_at,
        deadline_at, conclude_at, seq, epoch, reported_at, evidence, key_window_seconds,
        lookup_lag_seconds, lookups, recover_at
-FROM attempts
-WHERE status = 'dispatched' AND conclude_at <= (SELECT signoff_clock())
-ORDER BY conclude_at LIMIT :most;
+FROM (
+    SELECT *, row_number() OVER (PARTITION BY tenant_id ORDER BY conclude_at) AS place
+    FROM attempts
+    WHERE status = 'dispatched' AND conclude_at <= (SELECT signoff_clock())
+) due
+ORDER BY place, conclude_at LIMIT :most;
 
 -- name: attempts_to_recover
--- Find unknown tries at such effects for which a machine is to do something now.
-SELECT a.tenant_id, a.id, a.operation_id, a.effect_id, a.number, a.status, a.capability, a.provider,
-       a.opened_at, a.deadline_at, a.conclude_at, a.seq, a.epoch, a.reported_at, a.evidence,
-       a.key_window_seconds, a.lookup_lag_seconds, a.lookups, a.recover_at
-FROM attempts a
-JOIN effects e ON e.tenant_id = a.tenant_id AND e.id = a.effect_id
-WHERE a.recover_at <= (SELECT signoff_clock()) AND e.kind = ANY (CAST(:kinds AS text[]))
-ORDER BY a.recover_at LIMIT :most;
+-- Find unknown tries at such effects for which a machine is to do something now; tenants take turns.
+SELECT tenant_id, id, operation_id, effect_id, number, status, capability, provider, opened_at,
+       deadline_at, conclude_at, seq, epoch, reported_at, evidence, key_window_seconds,
+       lookup_lag_seconds, lookups, recover_at
+FROM (
+    SELECT a.*, row_number() OVER (PARTITION BY a.tenant_id ORDER BY a.recover_at) AS place
+    FROM attempts a
+    WHERE a.recover_at <= (SELECT signoff_clock())
+      AND (SELECT e.kind FROM effects e WHERE e.tenant_id = a.tenant_id AND e.id = a.effect_id)
+          = ANY (CAST(:kinds AS text[]))
+) due
+ORDER BY place, recover_at LIMIT :most;
 
 -- name: plan_recoveries
 -- Record what comes next for tries that are unknown, and when; their operations are locked.

@@ -8,10 +8,14 @@ ON CONFLICT (tenant_id, provider, event_id) DO NOTHING
 RETURNING event_id;
 
 -- name: due_late_evidence
--- Find what was said about effects that were not known, where it is time to look again.
+-- Find what was said about effects that were not known, where it is time to look again; tenants take
+-- turns.
 SELECT tenant_id, provider, event_id, reference, mail_id, kind, evidence, happened_at
-FROM late_evidence WHERE due_at <= (SELECT signoff_clock())
-ORDER BY due_at LIMIT :most;
+FROM (
+    SELECT *, row_number() OVER (PARTITION BY tenant_id ORDER BY due_at) AS place
+    FROM late_evidence WHERE due_at <= (SELECT signoff_clock())
+) due
+ORDER BY place, due_at LIMIT :most;
 
 -- name: lock_late_evidence
 -- Lock events in order, where nobody has matched them meanwhile.

@@ -1,8 +1,11 @@
 -- name: approvals_to_nudge_about
--- Find open approvals that people are to be reminded of; takes no lock.
-SELECT tenant_id, operation_id FROM approvals
-WHERE status = 'open' AND nudge_at <= (SELECT signoff_clock())
-ORDER BY nudge_at LIMIT :most;
+-- Find open approvals that people are to be reminded of; takes no lock; tenants take turns.
+SELECT tenant_id, operation_id FROM (
+    SELECT tenant_id, operation_id, nudge_at,
+           row_number() OVER (PARTITION BY tenant_id ORDER BY nudge_at) AS place
+    FROM approvals WHERE status = 'open' AND nudge_at <= (SELECT signoff_clock())
+) due
+ORDER BY place, nudge_at LIMIT :most;
 
 -- name: nudges_made
 -- Read how many nudges of these approvals were made or passed over; their operations are locked.

@@ -5,19 +5,20 @@ WITH minted AS (
         CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:runs AS uuid[]), CAST(:kinds AS text[]),
         CAST(:intent_keys AS text[]), CAST(:intents AS text[]), CAST(:digests AS bytea[]),
         CAST(:content_digests AS bytea[]), CAST(:content_revisions AS integer[]),
-        CAST(:requesters AS text[]), CAST(:policy_versions AS text[]), CAST(:desks AS text[]),
+        CAST(:requesters AS text[]), CAST(:policy_versions AS text[]),
+        CAST(:places AS text[]), CAST(:things AS text[]), CAST(:desks AS text[]),
         CAST(:ticket_ids AS text[]), CAST(:ticket_versions AS bigint[]), CAST(:ticket_stamps AS text[]),
         CAST(:compensates AS uuid[]), CAST(:risks AS text[]), CAST(:editors AS text[]),
         CAST(:replaced AS uuid[])
     ) AS m (tenant_id, id, run_id, kind, intent_key, intent, digest, content_digest, content_revision,
-            requester, policy_version, desk, ticket_id, ticket_version, ticket_stamp, compensates,
-            risks, editor, replaces)
+            requester, policy_version, place, thing, desk, ticket_id, ticket_version, ticket_stamp,
+            compensates, risks, editor, replaces)
 ), inserted AS (
     INSERT INTO operations (tenant_id, id, seq, status, run_id, kind, intent_key, intent, digest,
-        content_digest, content_revision, requester, policy_version, desk, ticket_id, ticket_version,
-        ticket_stamp, compensates, risks, editor, replaces, created_at)
+        content_digest, content_revision, requester, policy_version, place, thing, desk, ticket_id,
+        ticket_version, ticket_stamp, compensates, risks, editor, replaces, created_at)
     SELECT tenant_id, id, 1, 'awaiting', run_id, kind, intent_key, intent, digest, content_digest,
-           content_revision, requester, policy_version, desk, ticket_id, ticket_version,
+           content_revision, requester, policy_version, place, thing, desk, ticket_id, ticket_version,
            CAST(ticket_stamp AS jsonb), compensates, CAST(risks AS jsonb), editor, replaces,
            :now
     FROM minted
@@ -36,7 +37,7 @@ SELECT o.tenant_id, o.id, o.number, o.seq, o.status, o.run_id, o.intent_key, o.i
        o.content_digest, o.content_revision, o.requester, o.policy_version, o.desk, o.ticket_id,
        o.ticket_version, o.closed_version, o.reason, o.detail, o.lease_owner, o.lease_epoch,
        o.opened_at, o.ticket_stamp, o.closed_stamp, o.desk_silent_since, o.kind, o.compensates,
-       o.compensate_at, o.ended_at, o.risks, o.editor
+       o.compensate_at, o.ended_at, o.risks, o.editor, o.place, o.thing
 FROM operations o
 JOIN unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id) USING (tenant_id, id)
 ORDER BY o.tenant_id, o.id
@@ -44,23 +45,41 @@ FOR UPDATE OF o;
 
 -- name: peek_operations
 -- Read what operations name and never change, to lock it before them.
-SELECT o.tenant_id, o.run_id, o.desk, o.ticket_id, o.intent_key, o.compensates
+SELECT o.tenant_id, o.run_id, o.kind, o.desk, o.ticket_id, o.intent_key, o.compensates
 FROM operations o
 JOIN unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id) USING (tenant_id, id)
 ORDER BY o.tenant_id, o.id;
 
 -- name: due_operations
--- Lock operations whose time has come, skipping those that somebody else holds just now.
-SELECT o.tenant_id, o.id, o.number, o.seq, o.status, o.run_id, o.intent_key, o.intent, o.digest,
-       o.content_digest, o.content_revision, o.requester, o.policy_version, o.desk, o.ticket_id,
-       o.ticket_version, o.closed_version, o.reason, o.detail, o.lease_owner, o.lease_epoch,
-       o.opened_at, o.ticket_stamp, o.closed_stamp, o.desk_silent_since, o.kind, o.compensates,
-       o.compensate_at, o.ended_at, o.risks, o.editor
-FROM operations o
-WHERE o.due_at <= (SELECT signoff_clock()) AND o.status IN ('approved', 'executing')
-ORDER BY o.due_at
-LIMIT :most
-FOR UPDATE SKIP LOCKED;
+-- Lock operations of these tenants whose time has come: one of each in turn, then the next of each, each
+-- tenant's oldest first, skipping those that somebody else holds just now.
+WITH candidates AS (
+    SELECT a.tenant_id, a.turn,
+           row_number() OVER (PARTITION BY a.tenant_id ORDER BY c.due_at, c.number) AS place
+    FROM unnest(CAST(:tenants AS text[])) WITH ORDINALITY AS a (tenant_id, turn)
+    CROSS JOIN LATERAL (
+        SELECT o.due_at, o.number FROM operations o
+        WHERE o.tenant_id = a.tenant_id AND o.due_at <= (SELECT signoff_clock())
+          AND o.status IN ('approved', 'executing')
+        ORDER BY o.due_at, o.number LIMIT :most
+    ) c
+), shares AS (
+    SELECT tenant_id, count(*) AS share
+    FROM (SELECT tenant_id FROM candidates ORDER BY place, turn LIMIT :most) dealt
+    GROUP BY tenant_id
+)
+SELECT f.* FROM shares s CROSS JOIN LATERAL (
+    SELECT o.tenant_id, o.id, o.number, o.seq, o.status, o.run_id, o.intent_key, o.intent, o.digest,
+           o.content_digest, o.content_revision, o.requester, o.policy_version, o.desk, o.ticket_id,
+           o.ticket_version, o.closed_version, o.reason, o.detail, o.lease_owner, o.lease_epoch,
+           o.opened_at, o.ticket_stamp, o.closed_stamp, o.desk_silent_since, o.kind, o.compensates,
+           o.compensate_at, o.ended_at, o.risks, o.editor, o.place, o.thing
+    FROM operations o
+    WHERE o.tenant_id = s.tenant_id AND o.due_at <= (SELECT signoff_clock())
+      AND o.status IN ('approved', 'executing')
+    ORDER BY o.due_at, o.number LIMIT s.share
+    FOR UPDATE SKIP LOCKED
+) f;
 
 -- name: operations_of_keys
 -- Find what is live under these intent keys, what succeeded, and what a late receipt may still prove
@@ -155,8 +174,22 @@ WHERE tenant_id = :tenant AND id = :id AND lease_owner = :owner AND lease_epoch 
 RETURNING id;
 
 -- name: operations_to_wake_for
--- Find operations that ended and whose runs were not told yet.
-SELECT tenant_id, id FROM operations WHERE wake_pending ORDER BY tenant_id, id LIMIT :most;
+-- Find operations that ended and whose runs were not told yet: one of each tenant, then the next of each.
+WITH RECURSIVE waiting AS (
+    (SELECT tenant_id FROM operations WHERE wake_pending ORDER BY tenant_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT o.tenant_id FROM operations o WHERE o.wake_pending AND o.tenant_id > w.tenant_id
+            ORDER BY o.tenant_id LIMIT 1)
+    FROM waiting w WHERE w.tenant_id IS NOT NULL
+)
+SELECT f.tenant_id, f.id FROM waiting w CROSS JOIN LATERAL (
+    SELECT tenant_id, id, row_number() OVER (ORDER BY id) AS place FROM (
+        SELECT o.tenant_id, o.id FROM operations o
+        WHERE o.tenant_id = w.tenant_id AND o.wake_pending ORDER BY o.id LIMIT :most
+    ) n
+) f
+-- Where there are more tenants than that, none of them is always the last.
+ORDER BY f.place, random() LIMIT :most;
 
 -- name: clear_wake_pending
 -- The runs that waited for these operations have been told.

@@ -1,7 +1,7 @@
 -- name: operations_to_decide
 -- Read what is shown and waits for votes, the most urgent first, with who has asked and voted; takes
 -- no lock.
-SELECT o.id, o.number, o.kind, o.desk, o.ticket_id, o.requester, o.editor, o.risks, o.created_at,
+SELECT o.id, o.number, o.kind, o.place, o.thing, o.requester, o.editor, o.risks, o.created_at,
        a.terms, a.decide_by,
        ARRAY(SELECT DISTINCT p.requester FROM proposals p
              WHERE p.tenant_id = o.tenant_id AND p.operation_id = o.id) AS asked_by,
@@ -24,6 +24,6 @@ ORDER BY number DESC LIMIT :most;
 
 -- name: operations_about
 -- Read what some operations are about, and who asked for each; takes no lock.
-SELECT o.id, o.number, o.kind, o.desk, o.ticket_id, o.requester, o.risks
+SELECT o.id, o.number, o.kind, o.place, o.thing, o.requester, o.risks
 FROM operations o
 WHERE o.tenant_id = :tenant AND o.id = ANY(CAST(:ids AS uuid[]));

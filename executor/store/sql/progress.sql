@@ -44,6 +44,22 @@ LEFT JOIN operations o ON o.tenant_id = p.tenant_id AND o.id = p.operation_id
 WHERE s.tenant_id = :tenant AND s.run_id = :run AND s.kind = 'model'
 ORDER BY s.number, c.place;
 
+-- name: operations_asked_for
+-- Read the operations that a run has asked for, its own and those of others, with how far their
+-- effects are; takes no lock.
+SELECT o.number, o.status, o.ticket_id, o.run_id, r.number AS run_number,
+       ARRAY(SELECT ARRAY[e.kind, e.status] FROM effects e
+             WHERE e.tenant_id = o.tenant_id AND e.operation_id = o.id
+             ORDER BY e.position) AS effects
+FROM (
+    SELECT id FROM operations WHERE tenant_id = :tenant AND run_id = :run
+    UNION
+    SELECT operation_id FROM proposals WHERE tenant_id = :tenant AND run_id = :run
+) AS a
+JOIN operations o ON o.tenant_id = :tenant AND o.id = a.id
+JOIN runs r ON r.tenant_id = o.tenant_id AND r.id = o.run_id
+ORDER BY o.number;
+
 -- name: questions_put_to_run
 -- Read what people have asked a run about, and whether it was answered; takes no lock.
 SELECT o.number, q.asked_by, q.asked_at, q.closed_at IS NOT NULL AS is_closed,
@@ -57,7 +73,7 @@ ORDER BY q.place;
 -- Read what a run has spent and may spend, and when its calls of a model came to nothing; takes no lock.
 SELECT b.spent_microusd, b.limit_microusd,
        ARRAY(SELECT r.reserved_at FROM reservations r
-             WHERE r.tenant_id = b.tenant_id AND r.run_id = b.run_id
+             WHERE r.tenant_id = b.tenant_id AND r.run_id = b.run_id AND r.attempt_id IS NULL
                AND r.status IN ('voided', 'unknown')
              ORDER BY r.reserved_at) AS failed_at
 FROM run_budgets b WHERE b.tenant_id = :tenant AND b.run_id = :run;

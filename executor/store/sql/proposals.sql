@@ -8,9 +8,15 @@ FROM unnest(CAST(:tenants AS text[]), CAST(:runs AS uuid[]), CAST(:steps AS inte
     AS p (tenant_id, run_id, step, ordinal, operation_id, requester, linked);
 
 -- name: proposals_of_run
--- Read what a run's tool calls proposed and how far each operation is.
+-- Read what a run's tool calls proposed and how far each operation is; of the call of a tool, also
+-- what its newest attempt rests on, which holds what the tool returned.
 SELECT p.step, p.ordinal, p.operation_id, p.linked, o.number, o.status, o.reason, o.detail, o.intent,
-       o.editor
+       o.editor, o.kind,
+       CASE WHEN o.kind = 'call_tool' THEN
+           (SELECT a.evidence FROM attempts a
+            WHERE a.tenant_id = o.tenant_id AND a.operation_id = o.id
+            ORDER BY a.status = 'applied' DESC, a.number DESC LIMIT 1)
+       END AS evidence
 FROM proposals p
 JOIN operations o ON o.tenant_id = p.tenant_id AND o.id = p.operation_id
 WHERE p.tenant_id = :tenant AND p.run_id = :run

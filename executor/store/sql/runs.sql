@@ -5,16 +5,17 @@ WITH asked AS (
         CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:goals AS text[]),
         CAST(:requesters AS text[]), CAST(:origin_keys AS text[]), CAST(:digests AS bytea[]),
         CAST(:reply_tos AS text[]), CAST(:policy_versions AS text[]), CAST(:deadlines AS timestamptz[]),
-        CAST(:drivens AS boolean[])
+        CAST(:drivens AS boolean[]), CAST(:max_parkeds AS integer[])
     ) AS a (tenant_id, id, goal, requester, origin_key, request_digest, reply_to, policy_version,
-            deadline_at, driven)
+            deadline_at, driven, max_parked_seconds)
 ), inserted AS (
     INSERT INTO runs (tenant_id, id, seq, status, goal, requester, origin_key, request_digest,
-                      reply_to, policy_version, driven, due_at, created_at, deadline_at)
+                      reply_to, policy_version, driven, due_at, created_at, deadline_at,
+                      max_parked_seconds)
     SELECT tenant_id, id, 1, 'queued', goal, requester, origin_key, request_digest,
            CAST(reply_to AS jsonb), policy_version, driven, CASE WHEN driven THEN CAST(:now AS timestamptz) END,
            :now,
-           deadline_at
+           deadline_at, max_parked_seconds
     FROM asked
     ORDER BY tenant_id, origin_key
     ON CONFLICT (tenant_id, origin_key) DO NOTHING
@@ -35,19 +36,61 @@ JOIN unnest(CAST(:tenants AS text[]), CAST(:origin_keys AS text[])) AS w (tenant
     USING (tenant_id, origin_key);
 
 -- name: due_runs
--- Lock runs whose time has come, skipping those that somebody else holds just now.
-SELECT r.tenant_id, r.id, r.number, r.seq, r.status, r.goal, r.requester, r.policy_version, r.reason,
-       r.lease_owner, r.lease_epoch, r.created_at, r.deadline_at, r.driven
-FROM runs r
-WHERE r.due_at <= (SELECT signoff_clock()) AND r.status IN ('queued', 'running', 'waiting')
-ORDER BY r.due_at
-LIMIT :most
-FOR UPDATE SKIP LOCKED;
+-- Lock runs whose time has come, of tenants whose turns this transaction has: one of each in turn, then
+-- the next of each, each tenant's oldest first, skipping those that somebody else holds just now. A run
+-- that is taken over keeps its place at work; every other one needs a free place.
+WITH asked AS (
+    SELECT a.tenant_id, a.turn,
+           p.max_active_runs - (SELECT count(*) FROM runs w
+                                WHERE w.tenant_id = a.tenant_id AND w.lease_owner IS NOT NULL) AS places
+    FROM unnest(CAST(:tenants AS text[])) WITH ORDINALITY AS a (tenant_id, turn)
+    JOIN tenants t ON t.id = a.tenant_id
+    JOIN policies p ON p.tenant_id = t.id AND p.version = t.policy_version
+), candidates AS (
+    SELECT a.tenant_id, a.turn, c.held,
+           row_number() OVER (PARTITION BY a.tenant_id ORDER BY c.due_at, c.number) AS place
+    FROM asked a CROSS JOIN LATERAL (
+        (SELECT r.due_at, r.number, true AS held FROM runs r
+         WHERE r.tenant_id = a.tenant_id AND r.lease_owner IS NOT NULL
+           AND r.due_at <= (SELECT signoff_clock())
+         ORDER BY r.due_at, r.number LIMIT :most)
+        UNION ALL
+        (SELECT r.due_at, r.number, false FROM runs r
+         WHERE r.tenant_id = a.tenant_id AND r.due_at <= (SELECT signoff_clock())
+           AND r.lease_owner IS NULL AND r.status IN ('queued', 'running', 'waiting', 'paused')
+         ORDER BY r.due_at, r.number LIMIT LEAST(:most, GREATEST(a.places, 0)))
+    ) c
+), shares AS (
+    SELECT tenant_id, held, count(*) AS share
+    FROM (SELECT tenant_id, held FROM candidates ORDER BY place, turn LIMIT :most) dealt
+    GROUP BY tenant_id, held
+), taken_over AS (
+    SELECT f.* FROM shares s CROSS JOIN LATERAL (
+        SELECT r.tenant_id, r.id, r.number, r.seq, r.status, r.goal, r.requester, r.policy_version, r.reason,
+               r.lease_owner, r.lease_epoch, r.created_at, r.deadline_at, r.driven, r.parked_until
+        FROM runs r
+        WHERE r.tenant_id = s.tenant_id AND r.lease_owner IS NOT NULL
+          AND r.due_at <= (SELECT signoff_clock())
+        ORDER BY r.due_at, r.number LIMIT s.share
+        FOR UPDATE SKIP LOCKED
+    ) f WHERE s.held
+), given_a_place AS (
+    SELECT f.* FROM shares s CROSS JOIN LATERAL (
+        SELECT r.tenant_id, r.id, r.number, r.seq, r.status, r.goal, r.requester, r.policy_version, r.reason,
+               r.lease_owner, r.lease_epoch, r.created_at, r.deadline_at, r.driven, r.parked_until
+        FROM runs r
+        WHERE r.tenant_id = s.tenant_id AND r.due_at <= (SELECT signoff_clock())
+          AND r.lease_owner IS NULL AND r.status IN ('queued', 'running', 'waiting', 'paused')
+        ORDER BY r.due_at, r.number LIMIT s.share
+        FOR UPDATE SKIP LOCKED
+    ) f WHERE NOT s.held
+)
+SELECT * FROM taken_over UNION ALL SELECT * FROM given_a_place;
 
 -- name: lock_runs
 -- Lock runs by id, in order, waiting for whoever holds them.
 SELECT r.tenant_id, r.id, r.number, r.seq, r.status, r.goal, r.requester, r.policy_version, r.reason,
-       r.lease_owner, r.lease_epoch, r.created_at, r.deadline_at, r.driven
+       r.lease_owner, r.lease_epoch, r.created_at, r.deadline_at, r.driven, r.parked_until
 FROM runs r
 JOIN unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id) USING (tenant_id, id)
 ORDER BY r.tenant_id, r.id
@@ -61,7 +104,7 @@ WITH taken AS (
 ), leased AS (
     UPDATE runs r
     SET status = 'running', seq = t.seq, lease_owner = :owner, lease_epoch = r.lease_epoch + 1,
-        lease_until = :until, due_at = :until,
+        lease_until = :until, due_at = :until, parked_until = NULL,
         takeovers = r.takeovers + CASE WHEN r.lease_owner IS NULL THEN 0 ELSE 1 END
     FROM taken t
     WHERE r.tenant_id = t.tenant_id AND r.id = t.id AND r.status = t.source
@@ -75,7 +118,8 @@ WITH taken AS (
 SELECT tenant_id, id, lease_epoch, takeovers FROM leased;
 
 -- name: move_runs
--- Move runs where they still are in their source; a move always ends the lease.
+-- Move runs where they still are in their source; a move always ends the lease. How long a run is
+-- parked counts from when it left its worker.
 WITH moves AS (
     SELECT * FROM unnest(
         CAST(:tenants AS text[]), CAST(:ids AS uuid[]), CAST(:seqs AS integer[]),
@@ -86,7 +130,9 @@ WITH moves AS (
     UPDATE runs r
     SET status = m.target, seq = m.seq + 1, reason = COALESCE(m.reason, r.reason),
         summary = COALESCE(m.summary, r.summary), due_at = m.due_at, ended_at = m.ended_at,
-        lease_owner = NULL, lease_until = NULL
+        lease_owner = NULL, lease_until = NULL,
+        parked_until = CASE WHEN m.target IN ('waiting', 'paused') THEN COALESCE(
+            r.parked_until, signoff_clock() + r.max_parked_seconds * interval '1 second') END
     FROM moves m
     WHERE r.tenant_id = m.tenant_id AND r.id = m.id AND r.seq = m.seq AND r.status = m.source
     RETURNING r.tenant_id, r.id
@@ -113,17 +159,32 @@ WHERE tenant_id = :tenant AND id = :id AND lease_owner = :owner AND lease_epoch 
 RETURNING id;
 
 -- name: make_runs_due
--- Let workers look at waiting runs now; nobody drives those without a driver.
+-- Let workers look at waiting or paused runs now; nobody drives those without a driver.
 UPDATE runs r SET due_at = :now
 FROM unnest(CAST(:tenants AS text[]), CAST(:ids AS uuid[])) AS w (tenant_id, id)
-WHERE r.tenant_id = w.tenant_id AND r.id = w.id AND r.status = 'waiting' AND r.driven
+WHERE r.tenant_id = w.tenant_id AND r.id = w.id AND r.status IN ('waiting', 'paused') AND r.driven
 RETURNING r.id;
 
 -- name: runs_past_their_deadline
--- Find runs whose wall time is over.
-SELECT tenant_id, id FROM runs
-WHERE deadline_at <= (SELECT signoff_clock()) AND ended_at IS NULL AND status <> 'cancelling'
-ORDER BY deadline_at LIMIT :most;
+-- Find runs whose wall time is over; tenants take turns.
+SELECT tenant_id, id FROM (
+    SELECT tenant_id, id, deadline_at,
+           row_number() OVER (PARTITION BY tenant_id ORDER BY deadline_at) AS place
+    FROM runs
+    WHERE deadline_at <= (SELECT signoff_clock()) AND ended_at IS NULL AND status <> 'cancelling'
+) over
+ORDER BY place, deadline_at LIMIT :most;
+
+-- name: runs_parked_too_long
+-- Find runs that have waited for too long; one that is due waits for a worker alone; tenants take turns.
+SELECT tenant_id, id FROM (
+    SELECT tenant_id, id, parked_until,
+           row_number() OVER (PARTITION BY tenant_id ORDER BY parked_until) AS place
+    FROM runs
+    WHERE parked_until <= (SELECT signoff_clock())
+      AND (due_at IS NULL OR due_at > (SELECT signoff_clock()))
+) over
+ORDER BY place, parked_until LIMIT :most;
 
 -- name: run_by_number
 -- Find one tenant's run by the number that people use.
@@ -137,7 +198,7 @@ FROM runs WHERE tenant_id = :tenant ORDER BY number DESC LIMIT :most;
 -- name: show_run
 -- Read one run as people ask for it.
 SELECT id, number, status, goal, requester, reason, summary, created_at, ended_at, reply_to,
-       driven
+       driven, due_at
 FROM runs WHERE tenant_id = :tenant AND id = :id;
 
 -- name: insert_step
