@@ -6,14 +6,12 @@ to a head is what it was when the head was read.
 
 from __future__ import annotations
 
-from datetime import UTC
-
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from executor.domain.audit_file import ChainEnd
 from executor.domain.ids import RunId, TenantId
 from executor.domain.journal import JournalEntry
-from executor.domain.transition import Machine
+from executor.store.journal import stored_entry
 from executor.store.statements import run
 
 
@@ -36,24 +34,4 @@ async def entries(
         until=end.position,
         most=most,
     )
-    return [
-        (
-            JournalEntry(
-                TenantId(row.tenant_id),
-                RunId(row.subject),
-                row.position,
-                None if row.machine is None else Machine(row.machine),
-                row.entity_id,
-                row.seq,
-                row.source,
-                row.target,
-                row.event,
-                row.actor,
-                row.detail,
-                row.recorded_at.astimezone(UTC),
-                row.previous_hash,
-            ),
-            bytes(row.hash),
-        )
-        for row in rows
-    ]
+    return [stored_entry(row) for row in rows]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC
+from typing import Any
 
+from sqlalchemy import Row
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from executor.domain.errors import Corrupt, LostRace
@@ -83,30 +85,25 @@ async def read_chain(
     rows = list(await run(conn, "read_journal", tenant=tenant, subject=subject))
     if not rows:
         raise Corrupt(f"run {subject} has no journal head")
-    entries = [
-        (
-            JournalEntry(
-                TenantId(row.tenant_id),
-                RunId(row.subject),
-                row.position,
-                None if row.machine is None else Machine(row.machine),
-                row.entity_id,
-                row.seq,
-                row.source,
-                row.target,
-                row.event,
-                row.actor,
-                row.detail,
-                _utc(row.recorded_at),
-                row.previous_hash,
-            ),
-            bytes(row.hash),
-        )
-        for row in rows
-        if row.position is not None
-    ]
+    entries = [stored_entry(row) for row in rows if row.position is not None]
     return entries, Head(rows[0].head_position, rows[0].head_hash)
 
 
-def _utc(moment: datetime) -> datetime:
-    return moment.astimezone(UTC)
+def stored_entry(row: Row[*tuple[Any, ...]]) -> tuple[JournalEntry, bytes]:
+    """Return an entry as it is stored, with the hash that stands beside it."""
+    entry = JournalEntry(
+        TenantId(row.tenant_id),
+        RunId(row.subject),
+        row.position,
+        None if row.machine is None else Machine(row.machine),
+        row.entity_id,
+        row.seq,
+        row.source,
+        row.target,
+        row.event,
+        row.actor,
+        row.detail,
+        row.recorded_at.astimezone(UTC),
+        row.previous_hash,
+    )
+    return entry, bytes(row.hash)
