@@ -33,7 +33,7 @@ from executor.domain.transition import Reason, Refused
 from executor.engine import endings
 from executor.engine.closure_email import ClosureEmails
 from executor.engine.composing import Target, compose_closing
-from executor.engine.converging import Acceptance, AcceptResult, Answered, converge
+from executor.engine.converging import Acceptance, AcceptResult, Answered, converge, record_answered
 from executor.engine.engine import Engine
 from executor.engine.episode_keys import closing_keys
 from executor.engine.failpoint import Commit
@@ -160,12 +160,10 @@ async def _accept(
         row = await lock_working_run(conn, run_key, epoch)
         scene = await lock_proposals(conn, work, policy, row, sights, last_look=last_look)
         results, state = scene.decide(scene.chain)
-        answers = [
-            ((item.step, item.ordinal), outcome.result)
-            for item, outcome in zip(work.asked, results, strict=True)
-            if isinstance(outcome, Answered)
-        ]
-        await runs.record_answers(conn, run_key, answers, next_step, scene.chain.now)
+        called = [(item.step, item.ordinal) for item in work.asked]
+        await record_answered(
+            conn, work.engine, run_key, called, results, next_step, scene.chain.now
+        )
         await progress.want(conn, [run_key])
         await write_accepted(conn, scene, state)
     return results

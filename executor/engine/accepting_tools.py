@@ -37,7 +37,7 @@ from executor.domain.tool_rights import tool_objection
 from executor.domain.transition import Reason, Refused
 from executor.engine import endings
 from executor.engine.accept import lock_working_run, write_minted
-from executor.engine.converging import Acceptance, Accepted, AcceptResult, Answered
+from executor.engine.converging import Acceptance, Accepted, AcceptResult, Answered, record_answered
 from executor.engine.engine import Engine
 from executor.engine.failpoint import Commit
 from executor.engine.minting import new_approval, new_effects, new_operation
@@ -70,12 +70,8 @@ async def accept_tool_calls(
         row = await lock_working_run(conn, run_key, epoch)
         scene = await _lock(conn, engine, policy, row)
         results = [scene.decide(item) for item in asked]
-        answers = [
-            ((item.step, item.ordinal), engine.secrets.hide_in(outcome.result))
-            for item, outcome in zip(asked, results, strict=True)
-            if isinstance(outcome, Answered)
-        ]
-        await runs.record_answers(conn, run_key, answers, next_step, scene.chain.now)
+        called = [(item.step, item.ordinal) for item in asked]
+        await record_answered(conn, engine, run_key, called, results, next_step, scene.chain.now)
         await progress.want(conn, [run_key])
         await write_minted(conn, scene.state, scene.chain)
         await journal.advance(conn, scene.chain)

@@ -11,11 +11,13 @@ locked by ``accept``, which also writes what is decided here.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from executor.domain import operation
 from executor.domain.approval import Approval
-from executor.domain.ids import OperationId
+from executor.domain.ids import OperationId, RunId, TenantId
 from executor.domain.intent import Intent
 from executor.domain.journal import Chain
 from executor.domain.operation import UNOPENED
@@ -29,6 +31,7 @@ from executor.engine.engine import Engine
 from executor.engine.minting import new_approval, new_effects, new_operation
 from executor.engine.tool_results import refusal_result, rejected_before
 from executor.store import approvals, effects, operations, proposals, revisions, runs
+from executor.store.connection import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,30 @@ class Answered:
 
 
 AcceptResult = Accepted | Answered
+
+
+async def record_answered(
+    conn: Connection,
+    engine: Engine,
+    run_key: tuple[TenantId, RunId],
+    called: Sequence[tuple[int, int]],
+    results: Sequence[AcceptResult],
+    first: int,
+    now: datetime,
+) -> None:
+    """Record what calls were answered with at once as steps from ``first`` on, secrets hidden.
+
+    ``called`` names step and ordinal of each call.
+    """
+    answers = [
+        (call, engine.secrets.hide_in(result.result))
+        for call, result in zip(called, results, strict=True)
+        if isinstance(result, Answered)
+    ]
+    for number, (call, told) in enumerate(answers, start=first):
+        await runs.record_step(
+            conn, run_key, runs.Step(number, "tool", call, {"result": told}, now)
+        )
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from executor.domain.errors import LostRace
 from executor.domain.ids import PrincipalId, RunId, TenantId
 from executor.domain.journal import JournalEntry
-from executor.domain.payloads import JsonObject, JsonValue
+from executor.domain.payloads import JsonObject
 from executor.domain.run import RunStatus
 from executor.domain.transition import Reason, Transition
 from executor.store.journal import as_rows
@@ -312,18 +312,6 @@ async def record_step(
         content=json.dumps(step.content),
         now=step.recorded_at,
     )
-
-
-async def record_answers(
-    conn: AsyncConnection,
-    key: tuple[TenantId, RunId],
-    answers: Iterable[tuple[tuple[int, int], JsonValue]],
-    first: int,
-    now: datetime,
-) -> None:
-    """Record results of calls, each named by step and ordinal, as turns from ``first`` on."""
-    for number, (called, result) in enumerate(answers, start=first):
-        await record_step(conn, key, Step(number, "tool", called, {"result": result}, now))
 
 
 async def read_steps(conn: AsyncConnection, key: tuple[TenantId, RunId]) -> list[Step]:
