@@ -14,9 +14,7 @@ def recorded(vote: Vote, operation: int, *, still_needed: int) -> str:
     said = recorded_alone(vote, operation)
     if vote is Vote.REJECT:
         return f"{said} Nothing will be sent, and the agent is told why."
-    if still_needed > 0:
-        return f"{said} {_lacking(still_needed)}"
-    return f"{said} The card will show what came of it."
+    return f"{said} {_lacking(still_needed) or 'The card will show what came of it.'}"
 
 
 def recorded_raise(vote: Vote, operation: int, *, still_needed: int) -> str:
@@ -25,9 +23,7 @@ def recorded_raise(vote: Vote, operation: int, *, still_needed: int) -> str:
     if vote is Vote.REJECT:
         return f"Recorded: you said not to raise the limit ({label}). It stays as it is."
     said = f"Recorded: you said to raise the limit ({label})."
-    if still_needed > 0:
-        return f"{said} {_lacking(still_needed)}"
-    return f"{said} What waits for it goes on by itself."
+    return f"{said} {_lacking(still_needed) or 'What waits for it goes on by itself.'}"
 
 
 def recorded_reopening(vote: Vote, operation: int, *, still_needed: int) -> str:
@@ -36,9 +32,7 @@ def recorded_reopening(vote: Vote, operation: int, *, still_needed: int) -> str:
     if vote is Vote.REJECT:
         return f"Recorded: you said to leave the ticket closed ({label}). Nothing is done to it."
     said = f"Recorded: you said to open the ticket again ({label})."
-    if still_needed > 0:
-        return f"{said} {_lacking(still_needed)}"
-    return f"{said} The card will show what came of it."
+    return f"{said} {_lacking(still_needed) or 'The card will show what came of it.'}"
 
 
 def recorded_alone(vote: Vote, operation: int) -> str:
@@ -52,4 +46,7 @@ def already_decided(vote: Vote, operation: int, by: PrincipalId) -> str:
 
 
 def _lacking(approvals: int) -> str:
+    """Say how many approvals are missing, or nothing where none is."""
+    if approvals <= 0:
+        return ""
     return f"It needs {approvals} more approval{'' if approvals == 1 else 's'}."

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ssl
 from dataclasses import dataclass
-from datetime import timedelta
 
 import httpx2
 
@@ -44,33 +43,26 @@ def failure_of(
         return _answered_with(exchange.status, exchange, dialect)
     # A stream that ends as if all of it had come may still lack its own end.
     is_whole = exchange.is_whole and dialect.told(exchange).is_complete
-    return ModelFailed(
-        _during(error, exchange, seconds, is_whole=is_whole),
-        not_sent=False,
-        # An answer that a library cannot read would come again, and be charged again.
-        retryable=not is_whole,
-        usage=charge.usage,
-        cost_microusd=charge.cost_microusd,
-    )
+    problem = _during(error, exchange, seconds, is_whole=is_whole)
+    # An answer that a library cannot read would come again, and be charged again.
+    return _after_it_left(problem, charge, retryable=not is_whole)
 
 
 def cut_short(charge: Charge) -> ModelFailed:
     """Judge a stream that ended before its own end, which a library may take for one."""
-    return ModelFailed(
-        _BROKE_OFF,
-        not_sent=False,
-        retryable=True,
-        usage=charge.usage,
-        cost_microusd=charge.cost_microusd,
-    )
+    return _after_it_left(_BROKE_OFF, charge, retryable=True)
 
 
 def without_words(problem: str, charge: Charge) -> ModelFailed:
     """Judge an answer that came whole and is of no use."""
+    return _after_it_left(problem, charge, retryable=False)
+
+
+def _after_it_left(problem: str, charge: Charge, *, retryable: bool) -> ModelFailed:
     return ModelFailed(
         problem,
         not_sent=False,
-        retryable=False,
+        retryable=retryable,
         usage=charge.usage,
         cost_microusd=charge.cost_microusd,
     )
@@ -89,21 +81,15 @@ def _answered_with(status: int, exchange: Exchange, dialect: Dialect) -> ModelFa
             problem,
             not_sent=True,
             retryable=code not in _OUT_OF_MONEY,
-            retry_after=_retry_after(exchange),
+            retry_after=exchange.retry_after,
         )
     if status in _REFUSALS:
         return ModelFailed(problem, not_sent=True, retryable=False)
     if dialect.is_turned_away(status, code):
-        return ModelFailed(
-            problem, not_sent=True, retryable=True, retry_after=_retry_after(exchange)
-        )
+        return ModelFailed(problem, not_sent=True, retryable=True, retry_after=exchange.retry_after)
     return ModelFailed(
-        problem, not_sent=False, retryable=status >= 500, retry_after=_retry_after(exchange)
+        problem, not_sent=False, retryable=status >= 500, retry_after=exchange.retry_after
     )
-
-
-def _retry_after(exchange: Exchange) -> timedelta | None:
-    return exchange.retry_after
 
 
 def _before(error: Exception, exchange: Exchange) -> str:
