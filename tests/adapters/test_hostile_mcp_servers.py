@@ -85,7 +85,7 @@ async def test_a_server_that_asks_and_never_reads_costs_no_memory(log: Path) -> 
         most = 0
         while not asking.done():
             most = max(most, len(asyncio.all_tasks()))
-            await asyncio.sleep(0.01)
+            await asyncio.wait({asking}, timeout=0.01)
         assert isinstance(asking.exception(), ServerAway)
         assert most < 200
 

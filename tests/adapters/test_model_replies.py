@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -32,22 +32,6 @@ from tests.adapters.remote_models import (
     model_at,
     request,
 )
-
-
-@pytest.fixture
-async def double() -> AsyncIterator[ModelDouble]:
-    async with ModelDouble([COUNTED]) as running:
-        yield running
-
-
-@pytest.fixture(params=WAYS, ids=lambda way: f"{way[0]}-{'streamed' if way[1] else 'whole'}")
-def way(request: pytest.FixtureRequest) -> tuple[str, bool]:
-    return request.param  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-def model(double: ModelDouble, way: tuple[str, bool]) -> ModelPort:
-    return model_at(double, way[0], streamed=way[1])
 
 
 # Anthropic reads arguments itself before it answers as a whole.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
@@ -28,28 +27,11 @@ from tests.adapters.remote_models import (
     COUNTED,
     KINDS,
     MODEL,
-    WAYS,
     ending,
     failure,
     model_at,
     request,
 )
-
-
-@pytest.fixture
-async def double() -> AsyncIterator[ModelDouble]:
-    async with ModelDouble([COUNTED]) as running:
-        yield running
-
-
-@pytest.fixture(params=WAYS, ids=lambda way: f"{way[0]}-{'streamed' if way[1] else 'whole'}")
-def way(request: pytest.FixtureRequest) -> tuple[str, bool]:
-    return request.param  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-def model(double: ModelDouble, way: tuple[str, bool]) -> ModelPort:
-    return model_at(double, way[0], streamed=way[1])
 
 
 async def test_a_reply_comes_with_its_exact_cost(

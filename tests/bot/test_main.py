@@ -17,20 +17,7 @@ from bot.sandbox.faults import Fault
 from bot.sandbox.resend_double import WEBHOOK_SECRET
 from executor.domain.operation import OperationStatus
 from tests.support.bot_harness import REVIEWER, Harness
-
-POLICY = """
-[slack]
-team = "TSIGNOFF"
-channel = "C0APPROVALS"
-[tenant]
-name = "Acme Support"
-timezone = "Europe/Amsterdam"
-[people]
-requesters = "everyone"
-approvers = ["U0REVIEWER", "U0SECOND"]
-[email]
-from = "Acme Support <support@acme.example>"
-"""
+from tests.support.policy_file import SANDBOX as POLICY
 
 
 def free_port() -> int:

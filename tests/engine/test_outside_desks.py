@@ -22,7 +22,6 @@ from executor.engine.card_record import OperationRecord
 from executor.engine.converging import Accepted, Answered
 from executor.engine.desk_port import Observation, OutgoingChange
 from executor.engine.doubt import in_doubt
-from executor.engine.driver import Crew
 from executor.engine.failpoint import CALL, Commit, Side, point
 from executor.engine.records import read_operation
 from executor.engine.recovering import recover_due, recover_until_cancelled
@@ -30,15 +29,14 @@ from executor.engine.report import Report, report
 from executor.engine.settling import settle
 from executor.engine.setup import activate_policy
 from executor.engine.word import Given, Said, Word
-from executor.engine.worker import Worker, WorkerTerms
 from executor.store.database import Database
-from executor.store.wakeups import listening
 from tests.support.failpoints import Crashed, Trap
 from tests.support.fake_mail import unknown
 from tests.support.fake_model import FakeModel, calls, says
 from tests.support.mail_doubles import resend
 from tests.support.office import RENE, TENANT, Office, closing, policy
 from tests.support.outside import PAT, TICKET, Outside, allowing, at_github, at_zendesk, kinds
+from tests.support.reference_job import work_to_its_end
 from tests.support.waiting import until_true
 
 
@@ -84,18 +82,7 @@ async def test_a_ticket_outside_is_closed_and_its_mail_sent_once(
             says("It is closed."),
         ]
     )
-    async with listening(database) as listener:
-        crew = Crew(model, office.providers, office.emails)
-        worker = Worker(office.engine, crew, listener, "w1", WorkerTerms(poll_seconds=0.1))
-        working = asyncio.create_task(worker.run())
-        await office.start_run("close 4101")
-        await until_true(database, "SELECT count(*) = 1 FROM approvals")
-        await office.show()
-        [(operation,)] = await office.rows("SELECT id FROM operations")
-        await office.click(operation, RENE)
-        await until_true(database, "SELECT bool_and(ended_at IS NOT NULL) FROM runs")
-        worker.stop()
-        await working
+    _, operation = await work_to_its_end(office, database, model)
     assert await office.status(operation) == "succeeded"
     assert (outside.there.is_closed, outside.there.closes) == (True, 1)
     assert len(outside.there.notes) == 1

@@ -17,6 +17,7 @@ from executor.engine.sweeper import sweep
 from executor.engine.waking import wake
 from tests.support.fake_mail import applied
 from tests.support.fake_model import FakeModel, calls, says
+from tests.support.money import raises
 from tests.support.office import RENE, RIKO, SAM, TENANT, Office, policy
 from tests.support.working import Working
 
@@ -43,13 +44,6 @@ async def _at_the_days_limit(office: Office, **limits: object) -> Working:
     working = await Working.start(office, FakeModel([LOOK, LAST]))
     await working.drive()
     return working
-
-
-async def _raises(office: Office) -> list[OperationId]:
-    rows = await office.rows(
-        "SELECT id FROM operations WHERE kind = 'raise_budget' ORDER BY number"
-    )
-    return [OperationId(id_) for (id_,) in rows]
 
 
 async def _intent(office: Office) -> str:
@@ -84,7 +78,7 @@ async def test_a_run_at_its_limit_is_paused_and_costs_no_worker_anything(office:
 
 async def test_a_raise_that_is_approved_lets_the_run_go_on_to_its_end(office: Office) -> None:
     working = await _at_the_runs_limit(office)
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     assert await _decide(office, raised, RENE, Vote.APPROVE)
     await _apply(office, raised)
     assert await office.status(raised) == "succeeded"
@@ -97,7 +91,7 @@ async def test_a_raise_that_is_approved_lets_the_run_go_on_to_its_end(office: Of
 
 async def test_whoever_asked_for_the_run_may_not_raise_its_limit_alone(office: Office) -> None:
     await _at_the_runs_limit(office)
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     refused = await _decide(office, raised, RIKO, Vote.APPROVE)
     assert isinstance(refused, Refused)
     assert refused.reason is Reason.OWN_REQUEST
@@ -106,7 +100,7 @@ async def test_whoever_asked_for_the_run_may_not_raise_its_limit_alone(office: O
 
 async def test_only_whom_the_budget_names_may_raise_a_limit(office: Office) -> None:
     await _at_the_runs_limit(office, approvers=["U0SECOND"])
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     refused = await _decide(office, raised, RENE, Vote.APPROVE)
     assert isinstance(refused, Refused)
     assert refused.reason is Reason.NOT_PERMITTED
@@ -115,7 +109,7 @@ async def test_only_whom_the_budget_names_may_raise_a_limit(office: Office) -> N
 
 async def test_a_raise_that_is_rejected_ends_the_run_with_its_last_words(office: Office) -> None:
     working = await _at_the_runs_limit(office)
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     await _decide(office, raised, RENE, Vote.REJECT)
     await wake(office.engine)
     assert await _run(office, working.run_id) == ("failed", "budget_not_raised")
@@ -126,7 +120,7 @@ async def test_a_raise_that_is_rejected_ends_the_run_with_its_last_words(office:
 
 async def test_a_raise_that_nobody_decides_ends_the_run(office: Office) -> None:
     working = await _at_the_runs_limit(office)
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     await office.show()
     await office.later(hours=25)
     await sweep(office.engine)
@@ -139,7 +133,7 @@ async def test_beyond_what_the_policy_caps_nobody_is_asked_and_the_run_ends(
     office: Office,
 ) -> None:
     working = await _at_the_runs_limit(office, most_run_microusd=1_000)
-    assert await _raises(office) == []
+    assert await raises(office) == []
     assert await _run(office, working.run_id) == ("failed", "budget_limit")
 
 
@@ -155,7 +149,7 @@ async def test_two_runs_at_one_days_limit_ask_once_and_nobody_who_asked_may_deci
     second = await Working.start(office, FakeModel([LAST]), requester=SAM)
     await second.drive()
     assert await _run(office, second.run_id) == ("paused", "budget_limit")
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     for who in (RIKO, SAM):
         refused = await _decide(office, raised, who, Vote.APPROVE)
         assert isinstance(refused, Refused)
@@ -183,19 +177,19 @@ async def test_a_days_raise_that_is_rejected_leaves_the_run_waiting_for_midnight
     office: Office,
 ) -> None:
     working = await _at_the_days_limit(office)
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     await _decide(office, raised, RENE, Vote.REJECT)
     await wake(office.engine)
     assert await _run(office, working.run_id) == ("paused", "budget_limit")
     other = await Working.start(office, FakeModel([LAST]))
     await other.drive()
     assert await _run(office, other.run_id) == ("paused", "budget_limit")
-    assert await _raises(office) == [raised]
+    assert await raises(office) == [raised]
 
 
 async def test_a_limit_that_has_moved_makes_a_raise_of_it_out_of_date(office: Office) -> None:
     working = await _at_the_days_limit(office)
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     await _decide(office, raised, RENE, Vote.APPROVE)
     await activate_policy(
         office.engine, policy(budget={"run_microusd": 90_000, "day_microusd": 5_000})
@@ -220,7 +214,7 @@ async def test_a_slow_look_finds_what_nobody_woke_and_withdraws_what_nobody_need
     office: Office,
 ) -> None:
     working = await _at_the_runs_limit(office)
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     await office.rows("UPDATE run_budgets SET limit_microusd = 9000 RETURNING 1")
     await look_at_paused(office.engine)
     assert await office.claim_run_if_any() == []
@@ -242,7 +236,7 @@ async def test_without_room_nobody_is_woken(office: Office) -> None:
 
 async def test_a_paused_run_can_be_cancelled_and_takes_its_raise_with_it(office: Office) -> None:
     working = await _at_the_runs_limit(office)
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     await office.cancel(working.run_id)
     assert (await _run(office, working.run_id))[0] == "cancelled"
     await look_at_paused(office.engine)

@@ -7,13 +7,13 @@ import asyncio
 from sqlalchemy import text
 
 from executor.domain.approval import Vote
-from executor.domain.ids import OperationId
 from executor.engine.failpoint import Commit, Side, point
 from executor.engine.pausing import resume
 from executor.engine.setup import activate_policy
 from executor.engine.waking import wake
 from tests.support.failpoints import Away
 from tests.support.fake_model import FakeModel, calls, says
+from tests.support.money import raises
 from tests.support.office import RENE, SAM, TENANT, Office, policy
 from tests.support.waiting import another_pool, until_blocked
 from tests.support.working import Working
@@ -35,18 +35,11 @@ async def _paused(office: Office, **limits: object) -> Working:
     return working
 
 
-async def _raises(office: Office) -> list[OperationId]:
-    found = await office.rows(
-        "SELECT id FROM operations WHERE kind = 'raise_budget' ORDER BY number"
-    )
-    return [OperationId(id_) for (id_,) in found]
-
-
 async def test_a_raise_that_was_approved_binds_to_the_cap_of_the_policy_of_now(
     office: Office,
 ) -> None:
     working = await _paused(office)
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     await office.show()
     await office.click(raised)
     await _let_spend(office, most_run_microusd=1_600)
@@ -57,7 +50,7 @@ async def test_a_raise_that_was_approved_binds_to_the_cap_of_the_policy_of_now(
         "SELECT limit_microusd FROM run_budgets WHERE run_id = :id", id=working.run_id
     ) == [(1_000,)]
     await working.drive()
-    [_, capped] = await _raises(office)
+    [_, capped] = await raises(office)
     await office.show()
     await office.click(capped)
     await office.open_one(await office.claim_operation(capped))
@@ -71,12 +64,12 @@ async def test_the_end_of_an_earlier_raise_ends_no_run_that_waits_for_another_by
     office: Office, database_url: str
 ) -> None:
     working = await _paused(office)
-    [first] = await _raises(office)
+    [first] = await raises(office)
     await office.show()
     await office.click(first, RENE, Vote.REJECT, "enough")
     other = await Working.start(office, FakeModel([LOOK]), requester=SAM)
     await other.drive()
-    [_, second] = await _raises(office)
+    [_, second] = await raises(office)
     async with another_pool(database_url) as pool, pool.transaction() as conn:
         # Stands for all that may happen to the run before the one who wakes it has its lock.
         mine = {"run": working.run_id, "raise": second}
@@ -94,7 +87,7 @@ async def test_the_largest_amounts_of_a_policy_are_counted(office: Office) -> No
     working = await Working.start(office, FakeModel([LAST], worst_case_microusd=most + 1))
     await working.drive()
     assert await office.run_status(working.run_id) == "paused"
-    [raised] = await _raises(office)
+    [raised] = await raises(office)
     await office.show()
     await office.click(raised)
     await office.open_one(await office.claim_operation(raised))
@@ -110,7 +103,7 @@ async def test_a_days_limit_that_a_policy_takes_back_can_be_raised_again(office:
     limits = {"run_microusd": 90_000, "most_day_microusd": 1_500}
     working = await _paused(office, day_microusd=1_000, **limits)
     for nth in range(2):
-        raised = (await _raises(office))[nth]
+        raised = (await raises(office))[nth]
         await office.show()
         await office.click(raised)
         await office.open_one(await office.claim_operation(raised))

@@ -14,6 +14,7 @@ from executor.store.database import Database
 from tests.support import invariants
 from tests.support.nursery import Nursery
 from tests.support.office import Office
+from tests.support.tcp_proxy import TcpProxy, tcp_proxy
 from tests.support.theatre import Theatre
 
 
@@ -35,6 +36,21 @@ async def office(database: Database) -> AsyncIterator[Office]:
     office = await Office.open(database)
     yield office
     await invariants.check(database)
+
+
+@pytest.fixture
+async def proxy(database_url: str) -> AsyncIterator[TcpProxy]:
+    """A proxy before the test's database that can lose the answer to a COMMIT."""
+    async with tcp_proxy(database_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def far(office: Office, proxy: TcpProxy) -> AsyncIterator[Office]:
+    """The same office, worked in by a process that reaches the database through the proxy."""
+    database = Database.connect(proxy.url, application_name="far")
+    yield office.colleague(database)
+    await database.dispose()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

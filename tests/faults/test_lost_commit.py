@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
 from executor.domain.approval import Vote
@@ -17,25 +15,9 @@ from executor.engine.leases import operation_keeper
 from executor.engine.opening import LostLease, Opened
 from executor.engine.opening import read_back as read_back_opening
 from executor.engine.report import Report, report
-from executor.store.database import Database
 from tests.support.fake_mail import applied
 from tests.support.office import Office
-from tests.support.tcp_proxy import TcpProxy, tcp_proxy
-
-
-@pytest.fixture
-async def proxy(database_url: str) -> AsyncIterator[TcpProxy]:
-    """A proxy before the test's database that can lose the answer to a COMMIT."""
-    async with tcp_proxy(database_url) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-async def far(office: Office, proxy: TcpProxy) -> AsyncIterator[Office]:
-    """The same office, worked in by a process that reaches the database through the proxy."""
-    database = Database.connect(proxy.url, application_name="far")
-    yield office.colleague(database)
-    await database.dispose()
+from tests.support.tcp_proxy import TcpProxy
 
 
 async def _execute(far: Office, claimed: ClaimedOperation) -> None:

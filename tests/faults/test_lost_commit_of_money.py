@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 
@@ -13,12 +13,10 @@ from executor.engine.invoice import Invoiced, KnownBefore, SettledNow, settle_in
 from executor.engine.pausing import look_at_paused, resume
 from executor.engine.setup import activate_policy
 from executor.engine.sweeper import sweep
-from executor.store.database import Database
-from tests.support import invariants
 from tests.support.fake_model import FakeModel, says
 from tests.support.money import lose
 from tests.support.office import OTTO, TENANT, Office, policy
-from tests.support.tcp_proxy import TcpProxy, tcp_proxy
+from tests.support.tcp_proxy import TcpProxy
 from tests.support.working import Working
 
 NEEDED = 1_000
@@ -42,21 +40,6 @@ class _At:
         if name == self._name and not self.broken:
             self.broken = True
             self._fault(self._proxy)
-
-
-@pytest.fixture
-async def proxy(database_url: str) -> AsyncIterator[TcpProxy]:
-    async with tcp_proxy(database_url) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-async def far(office: Office, proxy: TcpProxy) -> AsyncIterator[Office]:
-    """The same office, worked in by a process that reaches the database through the proxy."""
-    database = Database.connect(proxy.url, application_name="far")
-    yield office.colleague(database)
-    await database.dispose()
-    await invariants.check(office.database)
 
 
 def _breaking(far: Office, commit: Commit, proxy: TcpProxy, fault: Fault) -> Office:

@@ -40,20 +40,8 @@ from tests.support.bot_harness import (
     proposing,
 )
 from tests.support.fake_model import FakeModel, calls, says
+from tests.support.policy_file import SANDBOX as POLICY
 
-POLICY = """
-[slack]
-team = "TSIGNOFF"
-channel = "C0APPROVALS"
-[tenant]
-name = "Acme Support"
-timezone = "Europe/Amsterdam"
-[people]
-requesters = "everyone"
-approvers = ["U0REVIEWER", "U0SECOND"]
-[email]
-from = "Acme Support <support@acme.example>"
-"""
 OWN_SETTING = "correct-horse-battery-staple"
 SECRETS = ("xapp-1-FAKE0000", "Bearer FAKE0123456789abcdef")
 

@@ -13,17 +13,9 @@ from sqlalchemy.dialects.postgresql import asyncpg as asyncpg_dialect
 
 from executor.store.address import asyncpg_dsn
 from executor.store.statements import statement
+from tests.support.neighbours import NO_REFERENCES
 
-# Rows as a busy installation has them: thousands wait for people, none of which is due. They have
-# no journal, so what ties them to one is dropped first; no index is.
-_NO_REFERENCES = """
-DO $$ DECLARE found record; BEGIN
-    FOR found IN SELECT conrelid::regclass AS owner, conname FROM pg_constraint
-                 WHERE contype = 'f' AND connamespace = 'public'::regnamespace LOOP
-        EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', found.owner, found.conname);
-    END LOOP;
-END $$
-"""
+# Rows as a busy installation has them: thousands wait for people, none of which is due.
 _MANY = """
 INSERT INTO tenants (id, name, timezone) VALUES ('T1', 'T1', 'UTC');
 INSERT INTO runs (tenant_id, id, seq, status, goal, requester, origin_key, request_digest,
@@ -188,7 +180,7 @@ def _nodes(plan: Any) -> list[dict[str, Any]]:
 async def busy(database_url: str) -> Any:
     """A connection to a database in which thousands of rows wait."""
     connection = await asyncpg.connect(dsn=asyncpg_dsn(database_url))
-    await connection.execute(_NO_REFERENCES)
+    await connection.execute(NO_REFERENCES)
     await connection.execute(_MANY)
     yield connection
     await connection.close()

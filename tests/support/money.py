@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from executor.domain.budget import Event, LoseSight
 from executor.domain.charge_name import charge_label
-from executor.domain.ids import ReservationId, RunId
+from executor.domain.ids import OperationId, ReservationId, RunId
 from executor.engine.budget import reserve
 from executor.engine.charging import charge_alone
 from executor.engine.claims import ClaimedRun
@@ -58,3 +58,11 @@ async def days_of(office: Office) -> list[tuple[int, int]]:
             t=TENANT,
         )
     ]
+
+
+async def raises(office: Office) -> list[OperationId]:
+    """List the operations that ask for a higher limit, in their order."""
+    rows = await office.rows(
+        "SELECT id FROM operations WHERE kind = 'raise_budget' ORDER BY number"
+    )
+    return [OperationId(id_) for (id_,) in rows]

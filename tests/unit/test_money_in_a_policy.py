@@ -6,18 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.config import PolicyInvalid, load_policy
-
-_POLICY = """[slack]
-team = "T0TEAM1"
-channel = "C0APPROVALS"
-[people]
-requesters = ["U0REQUESTER"]
-approvers = ["U0REVIEWER"]
-[email]
-from = "Acme Support <support@acme.example>"
-"""
-_FIRST_LINE = _POLICY.count("\n") + 1
+from executor.config import PolicyInvalid
+from tests.support.policy_file import FIRST_FREE_LINE, load_with
 
 
 @pytest.mark.parametrize(
@@ -42,19 +32,16 @@ _FIRST_LINE = _POLICY.count("\n") + 1
 def test_a_mistake_is_answered_with_its_line_and_what_to_write(
     tmp_path: Path, written: str, line: int, told: str
 ) -> None:
-    file = tmp_path / "policy.toml"
-    file.write_text(_POLICY + written)
     with pytest.raises(PolicyInvalid) as refused:
-        load_policy(file)
+        load_with(tmp_path, written)
     assert told in str(refused.value)
-    assert str(refused.value).startswith(f"{file}:{_FIRST_LINE + line}:")
+    assert str(refused.value).startswith(f"{tmp_path}/policy.toml:{FIRST_FREE_LINE + line}:")
 
 
 def test_a_models_name_may_hold_what_toml_quotes(tmp_path: Path) -> None:
-    file = tmp_path / "policy.toml"
     priced = "input_usd_per_million = 1\noutput_usd_per_million = 2\n"
-    file.write_text(f'{_POLICY}[prices."gpt-4.1"]\n{priced}[prices."openai:org/m"]\n{priced}')
-    assert list(load_policy(file).prices) == ["gpt-4.1", "openai:org/m"]
-    file.write_text(f'{_POLICY}[prices."gpt-4.1"]\n{priced}[prices."openai:org/m"]\nx = 1\n')
-    with pytest.raises(PolicyInvalid, match=rf"policy.toml:{_FIRST_LINE + 4}: prices.openai:org/m"):
-        load_policy(file)
+    quoted = f'[prices."gpt-4.1"]\n{priced}[prices."openai:org/m"]\n'
+    assert list(load_with(tmp_path, quoted + priced).prices) == ["gpt-4.1", "openai:org/m"]
+    line = FIRST_FREE_LINE + 4
+    with pytest.raises(PolicyInvalid, match=rf"policy.toml:{line}: prices.openai:org/m"):
+        load_with(tmp_path, f"{quoted}x = 1\n")

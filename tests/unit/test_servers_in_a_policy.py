@@ -6,32 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from executor.config import PolicyInvalid, load_policy
-
-_POLICY = """
-[slack]
-team = "T0TEAM1"
-channel = "C0APPROVALS"
-
-[people]
-requesters = ["U0REQUESTER"]
-approvers = ["U0REVIEWER"]
-
-[email]
-from = "Acme Support <support@acme.example>"
-
-"""
-
-
-def _load(tmp_path: Path, servers: str) -> None:
-    file = tmp_path / "policy.toml"
-    file.write_text(_POLICY + servers)
-    load_policy(file)
+from executor.config import PolicyInvalid
+from tests.support.policy_file import load_with
 
 
 def test_a_server_is_a_command_or_a_url(tmp_path: Path) -> None:
-    _load(tmp_path, '[servers.billing]\ncommand = ["billing-mcp"]\nreads = ["find"]')
-    _load(tmp_path, '[servers.billing_2]\nurl = "https://a.example/mcp"\ntoken_from = "TOKEN"')
+    load_with(tmp_path, '[servers.billing]\ncommand = ["billing-mcp"]\nreads = ["find"]')
+    load_with(tmp_path, '[servers.billing_2]\nurl = "https://a.example/mcp"\ntoken_from = "TOKEN"')
 
 
 @pytest.mark.parametrize(
@@ -51,6 +32,6 @@ def test_a_server_is_a_command_or_a_url(tmp_path: Path) -> None:
 )
 def test_a_mistake_is_answered_with_what_to_write(tmp_path: Path, servers: str, told: str) -> None:
     with pytest.raises(PolicyInvalid) as refused:
-        _load(tmp_path, servers)
+        load_with(tmp_path, servers)
     assert told in str(refused.value)
     assert "secret" not in str(refused.value)
